@@ -9,9 +9,10 @@ from tamiz.core.losses import get_loss
 from tamiz.core.rule import Rule
 from tamiz.engines.additive import AdditiveEngine
 from tamiz.engines.contract import Problem
-from tamiz.engines.dense import DenseEngine
+from tamiz.engines.dense import DenseEngine, DenseRun
+from tamiz.engines.design import Design, in_canonical_order
 from tamiz.engines.linear import LinearEngine, count_parts
-from tamiz.engines.pairs import PairEngine
+from tamiz.engines.pairs import MOST_GROUP_FUNCTIONS, PairEngine, pair_basis
 from tamiz.engines.schedule import additive_schedule, linear_schedule, network_schedule, pair_schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore:The network removes")
@@ -82,6 +83,57 @@ def test_a_true_category_is_found(task):
     tables = [make_table(5, seed, task, effect=0.3, n_true=3) for seed in range(20)]
     kept = [fit("linear", table, 4, task, seed).selection.support[-1] for seed, table in enumerate(tables)]
     assert sum(kept) >= 15
+
+
+def test_a_true_category_of_ten_levels_is_found_by_a_network(monkeypatch):
+    """12 runs, effect 0.3 of one standard deviation; 2.3 by chance, standard error 1.4. With groups that are not scaled: 1."""
+    monkeypatch.setitem(ENGINES, "dense", (DenseEngine(), network_schedule))
+    tables = [make_table(10, seed, effect=0.3, n_true=3) for seed in range(12)]
+    kept = [fit("dense", table, 4, seed=seed).selection.support[-1] for seed, table in enumerate(tables)]
+    assert sum(kept) >= 2.3 + 3 * 1.4
+
+
+def test_groups_are_scaled_by_their_size():
+    rng = np.random.default_rng(0)
+    table, starts = (
+        rng.normal(size=(50, 9)) * np.arange(1, 10),
+        np.array([0, 1, 2, 3, 7]),
+    )  # the last two are always read
+    design = Design(table, None, False, starts)
+    np.testing.assert_allclose(design.matrix.divisors, [1, 1, 1, 4**0.25])
+    gate = np.ones(9)
+    design.scale_groups(gate)
+    scales, variance = design.matrix.scales, design.matrix.values.var(axis=0)
+    np.testing.assert_array_equal(gate, [1, 1, 1, *[scales[3]] * 4, 1, 1])
+    np.testing.assert_allclose(scales[3] ** 2 * variance[3:7].sum(), np.median(variance[:3]) * 4**-1.5, rtol=1e-5)
+    np.testing.assert_allclose(design.matrix.divisors * scales, [1, 1, 1, 4**-0.75], rtol=1e-6)
+    alike = Design(table[:, :8], None, False, np.arange(0, 9, 4))
+    alike.scale_groups(np.ones(8))
+    assert alike.matrix.scales.size == 0
+
+
+def test_a_network_goes_on_at_the_scale_of_the_table():
+    """The closed mask leaves every output as it was: weights take over what the gates of groups were multiplied by."""
+    problem = make_table(4, 0, n=90)
+    rule, plan = Rule(N_NUMBERS + 1, 3, ramp_steps=200), network_schedule(90, 3, "regression")
+    ordered, _, starts, features = in_canonical_order(problem)
+    design, parts = Design(ordered.X, None, False, starts, features), np.array_split(np.arange(90), 2)
+    run = DenseRun((8, 4), ordered, rule, get_loss("squared_error"), plan, design, (0, 0), parts)
+    gate, weights = run.memory.gate.copy(), run.memory.weights.copy()
+    assert gate.min() < 1
+    run._finish()
+    one = next(number for number in range(2) if np.allclose(run.memory.weights[0], gate[:, None] * weights[number]))
+    assert one in (0, 1)
+    np.testing.assert_array_equal(run.memory.gate, 1)
+    assert run.design.matrix.scales.size == 0
+
+
+def test_the_curves_of_a_large_group_have_a_limited_variance_in_pairs():
+    rng = np.random.default_rng(0)
+    table, features = rng.integers(0, 2, (200, 31)).astype(np.float32), np.repeat([0, 1, 2], [1, 8, 22])
+    curves = pair_basis(table, np.ones(200), features, np.zeros(0, dtype=int)).table
+    total = np.add.reduceat(curves.var(axis=0), [0, 1, 9])
+    np.testing.assert_allclose(total, [1, 8, MOST_GROUP_FUNCTIONS], rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -148,6 +148,8 @@ class DenseRun(Run):
         # last batch of one row.
         self.n_rows = min(problem.n_samples, 2 * schedule.batch_size)
         memory = new_dense_memory(design, rule, rows, hidden, problem.n_outputs, self.n_rows, seed)
+        if len(parts) > 1:
+            design.scale_groups(memory.gate)
         super().__init__(problem, rule, loss, schedule, design, memory)
 
     def _products(self) -> tuple[Any, ...]:
@@ -158,8 +160,18 @@ class DenseRun(Run):
         return (self.width + units) * units * self.n_rows * self.memory.rows.shape[0] // 5
 
     def _finish(self) -> None:
-        """Keep the network with the lowest loss on the rows that it did not train on, and go on with all rows."""
-        memory, everything = self.memory, np.arange(self.problem.n_samples)
+        """Keep the network with the lowest loss on the rows that it did not train on, and go on with all rows.
+
+        Groups return to the scale of the table: their weights take over the factors of their gates.
+        """
+        memory, everything, matrix = self.memory, np.arange(self.problem.n_samples), self.design.matrix
+        if matrix.scales.size:
+            scales = np.repeat(matrix.scales, np.diff(matrix.starts))[:, None]
+            memory.weights[:, : scales.size] *= scales
+            memory.weights_first[:, : scales.size] /= scales
+            memory.weights_second[:, : scales.size] /= scales**2
+            memory.gate[:] = 1.0
+            self.design.matrix = matrix._replace(scales=matrix.scales[:0])
         held_out = [rows[n:].copy() for rows, n in zip(memory.rows, memory.positions[:, 2])]
         if held_out[0].size == 0:
             return

@@ -594,7 +594,7 @@ def run_dense(data, memory, rule, training, loss, forward_product, gradient_prod
                     _update_first(weights, gradient, first, second, constants, decay)
         if moving:
             if grouped:
-                sum_groups(gate_gradient, matrix.starts, mask.gradient, held_out, False)
+                sum_groups(gate_gradient, matrix, mask.gradient, held_out, False)
             forced = mask.counters[Slot.STEP] >= training.step_limit
             if advance_in_place(mask, alpha, data.mask_targets[i], forced, rule) == NOT_FINITE:
                 return Status.DIVERGED.value

@@ -44,6 +44,10 @@ class Matrix(NamedTuple):
     #: (n_all_features + 1,) int64: for pairs, the first of the functions of each feature, which follow the columns; else empty.
     #: Features that are always read come last.
     functions: np.ndarray = np.zeros(0, np.int64)
+    #: (n_features,) float32: factor of gamma in the gates of each group, see :meth:`Design.scale_groups`; empty: 1.
+    scales: np.ndarray = np.zeros(0, np.float32)
+    #: (n_features,) float32: divisor of gamma's gradient on held-out rows for each group.
+    divisors: np.ndarray = np.zeros(0, np.float32)
 
 
 def _dense_scores(matrix, rows, weights, width, intercept, scores):
@@ -132,28 +136,17 @@ def _sparse_gradient(matrix, rows, score_gradient, gradient, width):
                     g[indices[p]] += d * data[p]
 
 
-@register_jitable(**INLINED)
-def size_factor(n_weights):
-    """Divisor of gamma's gradient on held-out rows for a feature with so many weights.
-
-    Of noise that gradient is a sum of as many terms: its deviation, by which a feature may survive, grows with their root,
-    its mean, which eliminates it, with their number. By the fourth root large and small features of noise are kept equally
-    often (``benchmarks/honest_gamma.py``).
-    """
-    return np.float32(np.sqrt(np.sqrt(n_weights)))
-
-
 @register_jitable(**FAST_INLINED)
-def sum_groups(of_columns, starts, out, held_out, add):
-    """Write the sum over the columns of each group, or add it; ``held_out``: divided by :func:`size_factor`."""
-    begin = 0
+def sum_groups(of_columns, matrix, out, held_out, add):
+    """Write the sum over the columns of each group, or add it; ``held_out``: divided by ``matrix.divisors``."""
+    starts, begin = matrix.starts, 0
     for i in range(out.shape[0]):
         total = np.float32(0.0)
         end = starts[i + 1]
         for j in range(begin, end):
             total += of_columns[j]
         if held_out:
-            total /= size_factor(end - begin)
+            total /= matrix.divisors[i]
         out[i] = total + (out[i] if add else np.float32(0.0))
         begin = end
 
@@ -173,7 +166,7 @@ def weighted_gradient(weights, gradient, out):
 def group_gradient(matrix, weights, gradient, scratch, gamma, held_out, add, out):
     """Compute the gradient with respect to gamma of groups of columns, or add it to ``out``."""
     weighted_gradient(weights, gradient, scratch)
-    sum_groups(scratch, matrix.starts, out, held_out, add)
+    sum_groups(scratch, matrix, out, held_out, add)
 
 
 def no_gradient(matrix, weights, gradient, scratch, gamma, held_out, add, out):
@@ -189,11 +182,12 @@ def gamma_of(gamma, feature):
 @register_jitable(**INLINED)
 def open_gates(matrix, gamma, gate):
     """Write the gate of every coefficient: gamma of its feature or, for a product, that of both features multiplied."""
-    starts, functions = matrix.starts, matrix.functions
+    starts, functions, scales = matrix.starts, matrix.functions, matrix.scales
     place = 0
     for i in range(starts.shape[0] - 1):
+        scale = scales[i] if i < scales.shape[0] else np.float32(1.0)
         for j in range(place, starts[i + 1]):
-            gate[j] = gamma_of(gamma, i)
+            gate[j] = scale * gamma_of(gamma, i)
         place = starts[i + 1]
     for i in range(functions.shape[0] - 1):
         for _a in range(functions[i], functions[i + 1]):
@@ -206,7 +200,9 @@ def open_gates(matrix, gamma, gate):
 
 _VECTOR, TABLE = types.Array(types.float32, 1, "C"), types.Array(types.float32, 2, "C")
 _WHOLE = types.Array(types.int64, 1, "C")
-MATRIX = types.NamedTuple((TABLE, _VECTOR, types.Array(types.int32, 1, "C"), _WHOLE, _VECTOR, _WHOLE, _WHOLE), Matrix)
+MATRIX = types.NamedTuple(
+    (TABLE, _VECTOR, types.Array(types.int32, 1, "C"), _WHOLE, _VECTOR, _WHOLE, _WHOLE, _VECTOR, _VECTOR), Matrix
+)
 _SIGNATURES = (
     types.void(MATRIX, _WHOLE, TABLE, types.int64, _VECTOR, TABLE),
     types.void(MATRIX, _WHOLE, TABLE, TABLE, types.int64),
@@ -390,6 +386,28 @@ class Design:
             owned = owned or not np.shares_memory(values, X)
             self.matrix = Matrix(writeable_view(values), starts=starts)
         self.owned = owned
+        # Of noise the gradient is a sum of as many terms as there are weights: its deviation, by which a feature may survive,
+        # grows with their root, its mean, which eliminates it, with their number. Divided by the fourth root, large and
+        # small features of noise are kept about equally often by linear models (``benchmarks/honest_gamma.py``).
+        self.matrix = self.matrix._replace(divisors=(np.diff(starts) ** 0.25).astype(np.float32))
+
+    def scale_groups(self, gate: np.ndarray) -> None:
+        """Let groups of k columns enter a network with ``k**-1.5`` of the variance of a single column, until gamma is closed.
+
+        Noise changes the loss on held-out rows by a mean, the error that its weights add, and by chance. With the scale the
+        mean falls as its square, chance as the scale itself: small enough, a group of noise is judged by chance, as a column of
+        noise is. In return the gradient is multiplied by ``k**0.75``. k counts from the smallest group. Opens the gates.
+        """
+        starts, sizes = self.matrix.starts, np.diff(self.matrix.starts)
+        if sizes.size == 0 or sizes.min() == sizes.max():
+            return
+        variance = np.add.reduceat(self.matrix.values[:, : starts[-1]].var(axis=0, dtype=np.float64), starts[:-1])
+        variance = np.maximum(variance, 1e-30)  # of constant columns
+        k = sizes / sizes.min()
+        wanted = np.median(variance[k == 1]) * k**-1.5
+        scales = np.where(k > 1, np.minimum(np.sqrt(wanted / variance), 1.0), 1.0).astype(np.float32)
+        self.matrix = self.matrix._replace(scales=scales, divisors=(k**-0.75 / scales).astype(np.float32))
+        gate[: starts[-1]] = np.repeat(scales, sizes)
 
     def copy(self) -> Design:
         """Copy the table; dropping columns of either leaves the other as it is.
@@ -420,7 +438,9 @@ class Design:
         alive = rank <= m
         if starts.size:
             sizes, always = np.diff(starts), np.ones(self.n_coefficients - starts[-1], dtype=bool)
-            self.matrix = self.matrix._replace(starts=np.concatenate([[0], np.cumsum(sizes[alive])]))
+            starts = np.concatenate([[0], np.cumsum(sizes[alive])])
+            scales, divisors = (of_groups[alive] if of_groups.size else of_groups for of_groups in self.matrix[-2:])
+            self.matrix = self.matrix._replace(starts=starts, scales=scales, divisors=divisors)
             alive = np.concatenate([np.repeat(alive, sizes), always])
         columns = np.flatnonzero(alive)
         order[: columns.size] = columns

@@ -25,7 +25,7 @@ from tamiz.engines import loop
 from tamiz.engines.additive import N_KNOTS, AdditiveModel, HatBasis, hat_basis
 from tamiz.engines.contract import Fit, Problem, Progress, check_dense_size
 from tamiz.engines.dense import constant_loss, mean_loss
-from tamiz.engines.design import Design, compile_products, gamma_of, in_canonical_order, size_factor
+from tamiz.engines.design import Design, compile_products, gamma_of, in_canonical_order
 from tamiz.engines.linear import Run, count_parts, warn_near_chance
 from tamiz.engines.schedule import Schedule
 from tamiz.pairs.search import screening_scores
@@ -229,6 +229,9 @@ def pair_basis(X: np.ndarray, weights: np.ndarray, column_features: np.ndarray, 
     mean = share @ values
     deviation = np.sqrt(share @ (values - mean) ** 2)
     deviation = np.where(deviation > 1e-7 * np.maximum(np.abs(mean), 1e-30), deviation, 1.0)
+    # As a group has a limited number of functions, so its curves have a limited variance: noise gains or loses no more by size.
+    sizes = np.bincount(column_features)[column_features]
+    deviation *= np.sqrt(np.maximum(sizes / MOST_GROUP_FUNCTIONS, 1.0))
     standard = np.ascontiguousarray((values - mean) / deviation, dtype=np.float32)
     hats = hat_basis(standard, np.asarray(weights, dtype=np.float32))
     curves = hats.table(standard)
@@ -545,7 +548,7 @@ def pair_gradient(matrix, rows, score_gradient, gradient, width):
 
 @register_jitable(**INLINED)
 def _add_to_feature(matrix, feature, a, b, held_out, out):
-    """Add ``a * b`` to the gradient of a feature's gamma; ``held_out``: divided by ``size_factor``."""
+    """Add ``a * b`` to the gradient of a feature's gamma; ``held_out``: divided by the fourth root of its weights."""
     if feature >= out.shape[0]:
         return
     starts, functions = matrix.starts, matrix.functions
@@ -553,7 +556,7 @@ def _add_to_feature(matrix, feature, a, b, held_out, out):
     if held_out:
         own = functions[feature + 1] - functions[feature]
         curves = starts[feature + 1] - starts[feature]
-        factor = np.float32(1.0) / size_factor(curves + own * (functions[-1] - own))
+        factor = np.float32(1.0) / np.float32(np.sqrt(np.sqrt(curves + own * (functions[-1] - own))))
     out[feature] += factor * a * b
 
 

@@ -27,7 +27,7 @@ _COLUMNS = 92
 def _without_erased_lines(output: str) -> str:
     """The output as it stands when the command is done: progress bars are drawn again and again, then erased."""
     last = [re.sub(r"\x1b\[\??\d*[A-DGHJKhl]", "", line.rpartition("\x1b[2K")[2]) for line in output.splitlines()]
-    kept = [line.rstrip() for line in last if not re.search(r"\d+/\d+.*[-\d]:[-\d]{2}:", line)]
+    kept = [line.rstrip() for line in last if not re.search(r"\d+[/%].*[-\d]:[-\d]{2}:", line)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
 
 
@@ -64,7 +64,7 @@ def main() -> None:
             f'<!doctype html><meta charset="utf-8"><body style="margin:0;width:{width}px">{drawing}</body>',
             encoding="utf-8",
         )
-        take(page, chosen.picture, width=width, height=height, dark=False, full=False, scale=1.0, pdf=False)
+        take(str(page), chosen.picture, width=width, height=height, dark=False, full=False, scale=1.0, pdf=False)
 
 
 if __name__ == "__main__":

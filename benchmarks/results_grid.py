@@ -120,7 +120,7 @@ def torch_cells() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     rows, y = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(targets["number"], dtype=torch.float32)
     for variant, shape, dtype in itertools.product(VARIANTS, (60, (6, 10)), (torch.float32, torch.float64)):
         torch.manual_seed(0)
-        mask = FeatureMask(shape, 5, variant, dtype=dtype)
+        mask = FeatureMask(shape, 5, variant)
         model = nn.Sequential(mask, nn.Flatten(), nn.Linear(60, 8), nn.Tanh(), nn.Linear(8, 1), nn.Flatten(0)).to(dtype)
         x = rows.to(dtype) if shape == 60 else rows.reshape(-1, 6, 10).to(dtype)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-3)

@@ -45,7 +45,7 @@ MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})
 
 def home_of(name):
     """What `from tamiz import name` reaches: a room, or the room that a public name lives in."""
-    return tamiz._HOMES.get(name, f"tamiz.{name}")
+    return next((f"tamiz.{module}" for module, names in tamiz._HOMES.items() if name in names), f"tamiz.{name}")
 
 
 def imports_of(tree):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tamiz._utils.extras import load_names
 from tamiz._version import __version__
 
 if TYPE_CHECKING:
@@ -22,59 +23,29 @@ if TYPE_CHECKING:
     from tamiz.tables.encode import TableEncoder
 
 __all__ = [
-    "Auto",
-    "Dense",
-    "E2EFSClassifier",
-    "E2EFSPath",
-    "E2EFSRegressor",
-    "ErfScaler",
-    "KnockoffSelection",
-    "Pairs",
-    "Selection",
-    "StabilitySelection",
-    "Study",
-    "TableEncoder",
-    "TorchNetwork",
-    "Training",
-    "__version__",
-    "compare",
-    "evaluate",
-    "find_pairs",
-    "select",
-]
+    "Auto", "Dense", "E2EFSClassifier", "E2EFSPath", "E2EFSRegressor", "ErfScaler", "KnockoffSelection", "Pairs",
+    "Selection", "StabilitySelection", "Study", "TableEncoder", "TorchNetwork", "Training", "__version__", "compare",
+    "evaluate", "find_pairs", "select",
+]  # fmt: skip
 
+# So that `import tamiz` costs next to nothing.
 _HOMES = {
-    "Auto": "tamiz.estimators.training",
-    "Dense": "tamiz.estimators.networks",
-    "E2EFSClassifier": "tamiz.estimators.e2efs",
-    "E2EFSRegressor": "tamiz.estimators.e2efs",
-    "E2EFSPath": "tamiz.estimators.path",
-    "ErfScaler": "tamiz.rows.scaling",
-    "KnockoffSelection": "tamiz.estimators.knockoffs",
-    "Selection": "tamiz.selection",
-    "Pairs": "tamiz.estimators.networks",
-    "StabilitySelection": "tamiz.estimators.stability",
-    "TorchNetwork": "tamiz.estimators.networks",
-    "Training": "tamiz.estimators.training",
-    "Study": "tamiz.study",
-    "TableEncoder": "tamiz.tables.encode",
-    "compare": "tamiz.evaluation.comparison",
-    "evaluate": "tamiz.evaluation.cross_validation",
-    "find_pairs": "tamiz.pairs",
-    "select": "tamiz.study",
+    "estimators.e2efs": ("E2EFSClassifier", "E2EFSRegressor"),
+    "estimators.knockoffs": ("KnockoffSelection",),
+    "estimators.networks": ("Dense", "Pairs", "TorchNetwork"),
+    "estimators.path": ("E2EFSPath",),
+    "estimators.stability": ("StabilitySelection",),
+    "estimators.training": ("Auto", "Training"),
+    "evaluation.comparison": ("compare",),
+    "evaluation.cross_validation": ("evaluate",),
+    "pairs": ("find_pairs",),
+    "rows.scaling": ("ErfScaler",),
+    "selection": ("Selection",),
+    "study": ("Study", "select"),
+    "tables.encode": ("TableEncoder",),
 }
-
-
-def __getattr__(name: str) -> Any:
-    # Names are loaded when they are first used, so that `import tamiz` costs next to nothing.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tamiz' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = load_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -443,11 +443,8 @@ def select(
         seconds = {"reading": clock.perf_counter() - started}
 
         started = clock.perf_counter()
-        if (
-            is_auto(network)
-            and task == "classification"
-            and np.unique(rows.y[rows.used], return_counts=True)[1].min() < 3
-        ):
+        rarest = np.unique(rows.y[rows.used], return_counts=True)[1].min() if task == "classification" else 3
+        if is_auto(network) and rarest < 3:
             network = model_options["network"] = "linear"
             note("Network: linear, since a class has fewer than 3 rows, too few to choose another on inner folds.")
         estimator = _make_estimator(rows, task, k, missing, random_state, model_options)

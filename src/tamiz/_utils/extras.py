@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +14,26 @@ from tamiz.errors import MissingExtraError, SourceError
 
 #: Seconds to wait for a scheduler.
 CONNECT_SECONDS = 10
+
+
+def load_names(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Make the ``__getattr__`` of a package whose names are loaded when they are first used.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    homes : mapping of str to sequence of str
+        For each module, relative to the package, the names that are loaded from there.
+    """
+
+    def load(name: str) -> Any:
+        for module, names in homes.items():
+            if name in names:
+                return getattr(import_module(f".{module}", package), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load
 
 
 def require(package: str, extra: str, what: str) -> Any:

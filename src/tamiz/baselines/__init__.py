@@ -13,25 +13,19 @@ Examples
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from itertools import chain
 
+from tamiz._utils.extras import load_names
 from tamiz.baselines.registry import BASELINES, Method, available, get_method, make_selector, methods
 
 # Classes are loaded when they are first used: listing the methods needs neither numba nor torch.
-_HOMES = {
-    "BaselineSelector": "tamiz.baselines.base",
-    **{name: module for module, _, name in (method.path.partition(":") for method in BASELINES.values())},
-}
+_HOMES = {"base": ["BaselineSelector"]}
+for _method in BASELINES.values():
+    _module, _, _class = _method.path.removeprefix("tamiz").partition(":")
+    _HOMES.setdefault(_module, []).append(_class)
 
-__all__ = ["Method", "available", "get_method", "make_selector", "methods", *_HOMES]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tamiz.baselines' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
+__all__ = ["Method", "available", "get_method", "make_selector", "methods", *chain(*_HOMES.values())]
+__getattr__ = load_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -24,15 +24,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
 from tamiz._utils.compiling import announce_compilation, compile_argument, njit
-from tamiz.core.compiled import (
-    FAST,
-    FAST_INLINED,
-    IN_PLACE,
-    INLINED,
-    NOT_FINITE,
-    adam,
-    advance_in_place,
-)
+from tamiz.core.compiled import FAST, FAST_INLINED, IN_PLACE, INLINED, NOT_FINITE, adam, advance_in_place
 from tamiz.core.rule import Phase, Rule, Slot
 from tamiz.engines.design import MATRIX, TABLE, Design, open_gates, sum_groups
 from tamiz.engines.loop import (

@@ -5,19 +5,11 @@ Names are loaded when they are first used: listing the data sets needs neither t
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from tamiz._utils.extras import load_names
 
 _HOMES = {
     "datasets": ("REGISTRY", "Dataset", "DatasetEntry", "describe", "find_data_home", "find_entry", "load_dataset"),
-    "generators": (*("Truth", "make_ring", "make_ring_xor", "make_ring_xor_sum", "make_xor"),),
+    "generators": ("Truth", "make_ring", "make_ring_xor", "make_ring_xor_sum", "make_xor"),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = load_names(__name__, _HOMES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tamiz._utils.extras import load_names
 
 if TYPE_CHECKING:
     from tamiz.errors import TableArgumentError, TableError, TableMemoryError
@@ -19,14 +20,17 @@ __all__ = [
     "TableMemoryError", "TextColumn", "as_table", "list_features", "read_table", "register_format", "write_columns",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    # Names are loaded when they are first used: the command line looks at a file without loading numpy, with the first two.
-    for module in ("formats", "names", "read", "encode") if name in __all__ else ():
-        found = getattr(import_module(f"tamiz.tables.{module}"), name, None)
-        if found is not None:
-            return found
-    raise AttributeError(f"module 'tamiz.tables' has no attribute {name!r}")
+# The command line looks at a file without loading numpy, with the first three.
+_HOMES = {
+    ".errors": ("TableArgumentError", "TableError", "TableMemoryError"),
+    "formats": ("Format", "register_format", "write_columns"),
+    "names": ("ReadOptions",),
+    "read": ("read_table",),
+    "columns": ("Alert",),
+    "table": ("DataTable", "TextColumn", "as_table"),
+    "encode": ("Feature", "TableEncoder", "list_features"),
+}
+__getattr__ = load_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -14,17 +14,6 @@ from tamiz.torch.stepping import MaskHandle
 from tamiz.torch.trainer import StepReport, train, train_weights
 
 __all__ = [
-    "FeatureMask",
-    "MaskHandle",
-    "ParquetRows",
-    "PrunedModel",
-    "PrunedNetwork",
-    "Standardize",
-    "StepReport",
-    "folded_linear",
-    "load_pruned",
-    "prune",
-    "save_pruned",
-    "train",
-    "train_weights",
-]
+    "FeatureMask", "MaskHandle", "ParquetRows", "PrunedModel", "PrunedNetwork", "Standardize", "StepReport", "folded_linear",
+    "load_pruned", "prune", "save_pruned", "train", "train_weights",
+]  # fmt: skip

@@ -95,9 +95,7 @@ class Plan:
     problem: Problem
     rule: Rule
     schedule: Schedule
-    closed_form: (
-        bool  # whether columns are exchanged after the selection and the model is a ridge regression on those kept
-    )
+    closed_form: bool  # whether columns are exchanged after the selection, and the model is a ridge regression
     gates: Gates | None  # how columns of the user relate to features of the engine; None: each column is a feature
     group_names: np.ndarray | None  # names of the groups, if groups were given
 

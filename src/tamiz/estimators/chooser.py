@@ -532,9 +532,8 @@ def choose(
         assert values is not None
         base.set_params(**chosen.parameters)
         splits = inner_folds(rows, base._task, base.cv, seed, "n_features_to_select='auto'")
-        choice = chosen.choices["n_features_to_select"] = choose_n_features(
-            base, values, rows, splits, auto.rule, watch
-        )
+        choice = choose_n_features(base, values, rows, splits, auto.rule, watch)
+        chosen.choices["n_features_to_select"] = choice
         chosen.parameters["n_features_to_select"] = int(choice.chosen)
     return chosen
 

@@ -256,10 +256,8 @@ class PairSearch:
         pairs = f"{many}{found or 'no'} pair{'s are' if found > 1 else ' is'} significant (p < 0.05, corrected for "
         pairs += f"{self.n_tests:,} pair{'' if self.n_tests == 1 else 's'})"
         split = f": {n_own:,} on their own, {len(columns) - n_own:,} only in a pair" if len(columns) else ""
-        of_columns = (
-            f"{len(columns):,} of {len(self.names):,} columns {'is' if len(columns) == 1 else 'are'} significant"
-        )
-        return f"{pairs.capitalize()}. {of_columns}{split}; {self.n_samples:,} rows."
+        of_columns = f"{len(columns):,} of {len(self.names):,} columns {'is' if len(columns) == 1 else 'are'}"
+        return f"{pairs.capitalize()}. {of_columns} significant{split}; {self.n_samples:,} rows."
 
     def __repr__(self) -> str:
         lines = [f"PairSearch ({self.method}): {self.summary}"]

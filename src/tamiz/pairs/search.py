@@ -448,7 +448,7 @@ def screening_scores(
         own[evidence.degrees == 0] = -np.inf
         scores = np.maximum(scores, own - np.log(len(parts)))
     _RECENT[key] = scores.copy()
-    while len(_RECENT) > _MOST_RECENT:
+    if len(_RECENT) > _MOST_RECENT:
         _RECENT.pop(next(iter(_RECENT)), None)
     return scores
 

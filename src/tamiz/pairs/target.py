@@ -274,11 +274,8 @@ def _normal_scores(values: np.ndarray) -> np.ndarray:
 
 def _fit_ridge(design: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Fit a ridge regression with penalty 1; scikit-learn's takes ten times as long to check tables as small as these."""
-    offset, mean, root = (
-        np.average(design, axis=0, weights=weights),
-        np.average(values, weights=weights),
-        np.sqrt(weights),
-    )
+    offset, mean = np.average(design, axis=0, weights=weights), np.average(values, weights=weights)
+    root = np.sqrt(weights)
     part = (design - offset) * root[:, None]
     coef = linalg.solve(part.T @ part + np.eye(part.shape[1]), part.T @ ((values - mean) * root), assume_a="pos")
     return design @ coef + (mean - offset @ coef)

@@ -101,7 +101,8 @@ def basis_lines(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for (protocol, measure, basis), names in found.items():
         where = f" ({', '.join(names)})" if protocols.count(protocol) > 1 else ""
-        lines.append(f"- {protocol}{where}: {measure}, {basis}.")
+        link = " " if basis.startswith("of ") else ", "
+        lines.append(f"- {protocol}{where}: {measure}{link}{basis}.")
     return "\n".join(lines)
 
 

@@ -70,9 +70,12 @@ def test_microarray_with_known_scores():
     assert "ValueError: no" in text
     assert "COLON, Fisher, SVM: 0.602 here, 0.828 published (-0.226); 8 splits here, 60 there; more than" in text
     assert "the authors' result files have 0.820; the SVM chose from the small grid" in text
-    assert "the data are rebuilt, not the paper's rows" in text
+    assert "not the paper's rows (REBUILT)" in text
     assert line(text, "E2E-FS [paper]")[0] == "40 of 45", "one split of nine ended at the step limit"
     assert line(text, "Fisher", number=-1)[0] == "1.00", "everybody kept the same features"
+    assert plan.summarise(cells[::-1], results, {lost.name: "ValueError: no"}).markdown == text, (
+        "in the order of the plan"
+    )
     # Every M has a column of its own beside the means.
     assert line(text, "Fisher, SVM", number=1) == ["0.602"] * 5
 
@@ -138,20 +141,25 @@ def image_results(plan, accuracy):
     return cells, results
 
 
-def test_images_say_rows_convergence_and_order(tmp_path):
-    plan = Images(datasets=["mnist"], methods=["dfs", "sfs", "e2efs", "e2efs-soft"], epochs=11, runs=3)
+@pytest.mark.parametrize(("runs", "counted", "closed"), [(1, "1 run", "3 of 4"), (3, "3 runs", "9 of 12")])
+def test_images_say_rows_and_convergence(tmp_path, runs, counted, closed):
+    plan = Images(datasets=["mnist"], methods=["dfs", "sfs", "e2efs", "e2efs-soft"], epochs=11, runs=runs)
     accuracy = {"dfs": 0.8, "sfs": 0.7, "e2efs": 0.85, "e2efs-soft": 0.9, "random": 0.95, "all": 0.99}
     cells, results = image_results(plan, accuracy)
     summary = plan.summarise(cells, results, {})
     text = summary.markdown
     assert "Training and test images: MNIST: 2,000 and 660." in text
-    assert "No row is bold: 3 runs" in text
-    assert (line(text, "E2E-FS")[0], line(text, "E2E-FS-Soft")[0]) == ("9 of 12", "12 of 12")
+    for words in (f"mean of {counted};", f"No row is bold: {counted} cannot", f"{counted} here, 5 there"):
+        assert words in text
+    assert f"392 values and {counted}; " in summary.content["scores"][0]["basis"]
+    assert (line(text, "E2E-FS")[0], line(text, "E2E-FS-Soft")[0]) == (closed, f"{4 * runs} of {4 * runs}")
     # The paper's rows of E2E-FS are own networks, so its number stands beside those.
     assert line(text, f"E2E-FS, {NEW}")[0] == "0.8500 ± 0.00"
     assert line(text, f"E2E-FS, {OWN}")[0] == "0.9000 ± 0.00 (0.9705)"
     assert "with WRN-16-4 alone the source of the paper has 0.970; the authors' result files have 0.917" in text
     assert "CIFAR-100" in text
+    assert "selects for 7 epochs" in text
+    assert "- MNIST: DFS 3,960 s" in text
     files_ = plan.draw(summary, cells, results, tmp_path)
     assert list(files_) == ["masks of mnist"]
     assert (tmp_path / "masks-mnist.png").read_bytes()[:4] == b"\x89PNG"

@@ -48,7 +48,7 @@ class ThreeLayer(SplitProtocol):
             "selected. A network is dead if it gives the same output for every test row (0.5). The paper's figure prints no "
             "numbers; in brackets those of the authors' published result files, where there are any (MADELON). "
             f"{recipes.recipe_sentence(recipes.recipes_of(self))}",
-            "of the network trained anew, mean over M = {sizes} and {n} splits",
+            "of the network trained anew, mean over M = {sizes} and {units}",
         )
 
     def published(self, row: TableRow) -> tuple[Sequence[float | None], float | None]:
@@ -62,7 +62,7 @@ class ThreeLayer(SplitProtocol):
             return ["the rate of 0.05 with a decay of 100 / N (docs/changes-to-the-paper.md)"]
         if row.method == "ilfs":
             return ["what the authors ran as ILFS is not known (docs/baselines.md)"]
-        return [f"judged by networks of the recipe [{row.recipe}], which the authors' files may not have"]
+        return [f"networks trained by the recipe [{row.recipe}], the authors' perhaps by another"]
 
     def draw(self, summary: Any, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
         """Draw the figure: one panel per data set."""

@@ -55,7 +55,7 @@ class GroundTruth(Protocol):
 
     name = "ground-truth"
     measure = "share of the true features found"
-    unit, digits = "folds", 2
+    unit, digits = "fold", 2
     references = ("random",)
     choices: ClassVar = {"problems": tuple(PROBLEMS)}
     least: ClassVar = {**Protocol.least, "folds": 2}
@@ -128,7 +128,7 @@ class GroundTruth(Protocol):
             "curves and products of pairs, all at their defaults; mRMR measures relevance by mutual information. Published "
             "numbers are means over p = 8 to 2048 on other files: compare trends, not digits. There is no row for all "
             "features, which hold every true one.",
-            "mean over p = {sizes} and {n} folds",
+            "mean over p = {sizes} and {units}",
         )
 
     def published(self, row: TableRow) -> tuple[Sequence[float | None], float | None]:

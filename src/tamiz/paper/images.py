@@ -26,6 +26,7 @@ from tamiz.paper.numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NE
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol, seed_from
 from tamiz.paper.recipes import Parts, load_checked
 from tamiz.paper.tables import TableRow, display_name
+from tamiz.report.text import counted
 
 if TYPE_CHECKING:
     from torch import nn
@@ -217,7 +218,7 @@ class Images(Protocol):
 
     name = "images"
     measure = "accuracy"
-    unit, digits, n_published = "runs", 4, 5
+    unit, digits, n_published = "run", 4, 5
     headline_detail = NEW
     least: ClassVar = {**Protocol.least, "images": 0, "depth": 10, "batch_size": 2}
 
@@ -334,25 +335,29 @@ class Images(Protocol):
         """Title, introduction, and what the scores are means of."""
         counts = {cell.settings["dataset"]: results[cell.key]["n_rows"] for cell in cells if cell.key in results}
         rows = "; ".join(f"{display_name(name)}: {train:,} and {test:,}" for name, (train, test) in counts.items())
-        scaled = (
-            f"far less than the paper's WRN-16-4 and {EPOCHS} epochs: compare the order of the methods, not the numbers"
+        extent = "the paper's network and epochs"
+        if not self.is_whole:
+            extent = (
+                f"the paper: WRN-16-4, {EPOCHS} epochs, all images; that takes about eight days of one core for each variant of "
+                "E2E-FS and data set, so that less was run here: compare the order of the methods, not the numbers"
+            )
+        selecting, longest = (
+            f"{epochs * self.epochs / EPOCHS:.3g}" for epochs in (SELECTION_EPOCHS, LONGEST_SELECTION["hard"])
         )
-        same = "the paper's network and epochs"
         introduction = (
-            f"Test accuracy of WRN-{self.depth}-{self.width} trained for {self.epochs} epochs "
-            f"({same if self.is_whole else scaled}), mean of "
-            f"{self.runs} run(s); in brackets the paper's. Training and test images: {rows or 'none'}. Every method is "
-            f'judged by a new network on the pixels that it chose; the rows "{OWN}" are, as in the paper, the network that '
-            f"E2E-FS trained while selecting, refined for as many epochs: it has been trained on all pixels before, so compare "
-            f"methods by the rows of the new networks. SGD at 0.1 with Nesterov's momentum of 0.9, batches of "
+            f"Test accuracy of WRN-{self.depth}-{self.width} trained for {self.epochs} epochs ({extent}), mean of "
+            f"{counted(self.runs, self.unit)}; in brackets the paper's. Training and test images: {rows or 'none'}. Every "
+            f'method is judged by a new network on the pixels that it chose; the rows "{OWN}" are, as in the paper, the network '
+            f"that E2E-FS trained while selecting, refined for as many epochs: it has been trained on all pixels before, so "
+            f"compare methods by the rows of the new networks. SGD at 0.1 with Nesterov's momentum of 0.9, batches of "
             f"{self.batch_size}, no augmentation, one mean and deviation for all values: the paper names none of these. "
-            f"E2E-FS-Soft selects for {SELECTION_EPOCHS} of {EPOCHS} epochs, its rho rising in the last quarter of them; "
-            f"E2E-FS goes on until its mask is closed, {LONGEST_SELECTION['hard']} at most. CIFAR-100 is not run here: its file "
-            "is not at hand; the command runs it where it can be downloaded."
+            f"E2E-FS-Soft selects for {selecting} epochs, its rho rising in the last quarter of them; E2E-FS goes on until its "
+            f"mask is closed, for {longest} epochs at most. CIFAR-100 is not run here: its file is not at hand; the command "
+            "runs it where it can be downloaded."
         )
         basis = (
             f"of new networks (WRN-{self.depth}-{self.width}, {self.epochs} epochs), mean over {{sizes}} values and "
-            "{n} run(s); the paper's are larger and were trained longer"
+            "{units}; the paper's are larger and were trained longer"
         )
         return "Images: " + ", ".join(map(display_name, self.datasets)), introduction, basis
 
@@ -374,7 +379,17 @@ class Images(Protocol):
 
     def sections(self, rows: Sequence[TableRow]) -> list[str]:
         """Add the paper's times."""
-        return list(map(_printed_seconds, self.datasets))
+        times = []
+        for dataset in self.datasets:
+            printed = IMAGES_SECONDS[STANDS_FOR.get(dataset, dataset)]
+            listed = ", ".join(f"{get_method(method).title} {seconds:,} s" for method, seconds in printed.items())
+            times.append(f"- {display_name(dataset)}: {listed}.")
+        return [
+            "### The paper's times",
+            "On its GPU, of everything for the fewest pixels. E2E-FS is the quickest there; with a shortened training its "
+            "selection is the longest part.",
+            "\n".join(times),
+        ]
 
     def draw(self, summary: Any, cells: Sequence[Cell], results: Mapping[str, Any], folder: Path) -> dict[str, str]:
         """Draw the masks of the first run, one file per data set: methods down, numbers of pixels across."""
@@ -398,15 +413,6 @@ class Images(Protocol):
             figure.savefig(str(path), dpi=110)
             files[f"masks of {dataset}"] = str(path)
         return files
-
-
-def _printed_seconds(dataset: str) -> str:
-    printed = IMAGES_SECONDS[STANDS_FOR.get(dataset, dataset)]
-    times = ", ".join(f"{get_method(method).title} {seconds:,} s" for method, seconds in printed.items())
-    return (
-        f"The paper's times on {display_name(dataset)}, on its GPU, of everything for the fewest pixels: {times}. E2E-FS is the "
-        "quickest there; with a shortened training its selection is the longest part."
-    )
 
 
 def mask_image(support: Sequence[int], shape: Sequence[int]) -> np.ndarray:

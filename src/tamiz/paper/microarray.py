@@ -160,7 +160,7 @@ class Microarray(SplitProtocol):
             f"Mean balanced accuracy over {over} (3-fold x {self.repeats}), ± the standard deviation over both; "
             f"in brackets the paper's number. SVM: {solver}, by 5-fold accuracy on the training part. "
             f"{recipes.recipe_sentence(recipes.recipes_of(self))}",
-            "mean over M = {sizes} and {n} splits",
+            "mean over M = {sizes} and {units}",
         )
 
     def published(self, row: TableRow) -> tuple[Sequence[float | None], float | None]:

@@ -114,7 +114,7 @@ class Protocol(ABC):
     #: What is scored, what is repeated, how often it was for the published numbers, digits of scores, and the detail of the
     #: rows on the results page (None: all).
     measure: ClassVar[str] = ""
-    unit: ClassVar[str] = "splits"
+    unit: ClassVar[str] = "split"
     n_published: ClassVar[int | None] = None
     digits: ClassVar[int] = 3
     headline_detail: ClassVar[str | None] = None

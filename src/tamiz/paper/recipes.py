@@ -21,7 +21,7 @@ from tamiz.evaluation.comparison import fit_size
 from tamiz.evaluation.metrics import balanced_accuracy
 from tamiz.paper.datasets import Dataset, find_entry, load_dataset
 from tamiz.paper.protocol import seed_from
-from tamiz.rows.scaling import apply_normalization, column_statistics
+from tamiz.rows.scaling import ErfScaler
 
 N_FOLDS, N_REPEATS, SPLIT_SEED = 3, 20, 42
 #: Data sets of which the paper splits the training rows of the challenge only: its table counts 3,153 of GINA.
@@ -282,11 +282,9 @@ def erf_pair(train: Any, test: Any, kind: str = "erf") -> tuple[np.ndarray, np.n
     >>> erf_pair(np.array([[1.0], [3.0], [5.0]]), np.array([[3.0]]))[1].tolist()
     [[0.0]]
     """
-    if sp.issparse(train):
-        train, test = train.toarray(), test.toarray()
-    train, test = np.asarray(train, dtype=np.float32), np.asarray(test, dtype=np.float32)
-    statistics = column_statistics(train)
-    return apply_normalization(train, statistics, kind).dense(), apply_normalization(test, statistics, kind).dense()
+    dense = [np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float32) for part in (train, test)]
+    scaler = ErfScaler(kind=kind).fit(dense[0])
+    return scaler.transform(dense[0]), scaler.transform(dense[1])
 
 
 def make_svm(solver: int, C: float, seed: int) -> Any:

@@ -9,9 +9,9 @@ known, and ``dead`` like ``scores`` where networks can give a constant.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tamiz.evaluation.intervals import corrected_t_tests, friedman_ranks, holm, 
 from tamiz.evaluation.results import nogueira_stability
 from tamiz.paper.datasets import REGISTRY
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol
+from tamiz.report.text import counted
 
 ALPHA = 0.05
 #: Fewer splits cannot tell any two rows apart: a Wilcoxon test of n pairs has no p value below 2 / 2^n.
@@ -74,8 +75,6 @@ def display_name(dataset: str) -> str:
     >>> display_name("gina_rebuilt"), display_name("leukemia_3571"), display_name("ring+xor")
     ('GINA (REBUILT)', 'LEUKEMIA (3571 genes)', 'ring+xor')
     """
-    if dataset == "leukemia_3571":
-        return "LEUKEMIA (3571 genes)"
     return REGISTRY[dataset].display_name if dataset in REGISTRY else dataset
 
 
@@ -149,7 +148,7 @@ class TableRow:
 
 
 def collect(protocol: Protocol, cells: Sequence[Cell], results: Mapping[str, Any]) -> list[TableRow]:
-    """Gather the scores of finished cells as rows, in the order of the protocol's data sets and methods."""
+    """Gather the scores of finished cells as rows, in the order of the cells."""
     sizes: dict[str, set[int]] = {}
     n_units = 1 + max((cell.settings["unit"] for cell in cells), default=0)
     for cell in cells:
@@ -166,14 +165,20 @@ def collect(protocol: Protocol, cells: Sequence[Cell], results: Mapping[str, Any
                 empty = (np.full(shape, np.nan), np.zeros(shape, dtype=bool))
                 row = TableRow(dataset, method, detail, recipe, columns, *empty)
                 getattr(rows.setdefault((dataset, *row.place), row), kind)[unit, places] = values
-    order = list(getattr(protocol, "problems", getattr(protocol, "datasets", sizes)))
-    methods = list(protocol.methods)  # type: ignore[attr-defined]
-    known = sorted(rows.values(), key=lambda row: (order.index(row.dataset), methods.index(row.method)))
-    numbers = [protocol.published(row) for row in known]
+    numbers = [protocol.published(row) for row in rows.values()]
     return [
         replace(row, published=tuple(by_size), published_mean=mean)
-        for row, (by_size, mean) in zip(known, numbers, strict=True)
+        for row, (by_size, mean) in zip(rows.values(), numbers, strict=True)
     ]
+
+
+def best_and_others(rows: Sequence[TableRow], left_out: Sequence[str]) -> tuple[TableRow | None, list[TableRow]]:
+    """Find the row of a data set with the best mean and those to compare it with; None with too few splits for a test."""
+    known = [row for row in rows if math.isfinite(row.mean) and row.method not in left_out]
+    if not known or known[0].scores.shape[0] < SPLITS_TO_TEST:
+        return None, []
+    best = max(known, key=lambda row: row.mean)
+    return best, [row for row in known if row is not best]
 
 
 def bold_rows(rows: Sequence[TableRow]) -> set[Any]:
@@ -182,11 +187,9 @@ def bold_rows(rows: Sequence[TableRow]) -> set[Any]:
     This is the paper's rule, without correction. The row of all features is no selection. With fewer splits than the test
     needs to tell any two rows apart, no row is bold.
     """
-    known = [row for row in rows if math.isfinite(row.mean) and not get_method(row.method).keeps_all]
-    if not known or known[0].scores.shape[0] < SPLITS_TO_TEST:
+    best, others = best_and_others(rows, ("all",))
+    if best is None:
         return set()
-    best = max(known, key=lambda row: row.mean)
-    others = [row for row in known if row is not best]
     tests = [wilcoxon_pairs({"best": best.by_unit, "row": row.by_unit}, ALPHA)[0] for row in others]
     return {best.place, *(row.place for row, test in zip(others, tests) if not test.significant)}
 
@@ -197,11 +200,9 @@ def behind_rows(rows: Sequence[TableRow], test_share: float | None) -> set[Any]:
     Splits of several repeats share rows, so that the paper's own rule finds too much; all features and random ones are not
     tested.
     """
-    known = [row for row in rows if math.isfinite(row.mean) and row.method not in REFERENCES]
-    if len(known) < 2 or known[0].scores.shape[0] < SPLITS_TO_TEST:
+    best, others = best_and_others(rows, REFERENCES)
+    if best is None:
         return set()
-    best = max(known, key=lambda row: row.mean)
-    others = [row for row in known if row is not best]
     tests = [corrected_t_tests({"best": best.by_unit, "row": row.by_unit}, test_share)[0] for row in others]
     return {row.place for row, p in zip(others, holm([test.p_value for test in tests]), strict=True) if p < ALPHA}
 
@@ -217,13 +218,13 @@ def difference_sentences(protocol: Protocol, rows: Sequence[TableRow]) -> str:
         clauses = []
         label = REGISTRY[row.dataset].label if row.dataset in REGISTRY else ""
         if label:
-            clauses.append(f"the data are {label.lower()}, not the paper's rows")
+            clauses.append(f"not the paper's rows ({label})")
         if protocol.n_published is not None and known.size < protocol.n_published:
-            clauses.append(f"{known.size} {protocol.unit} here, {protocol.n_published} there")
+            clauses.append(f"{counted(known.size, protocol.unit)} here, {protocol.n_published} there")
         if known.size > 2:
             scatter = float(known.std(ddof=1))
             more = "more" if abs(ours - theirs) > scatter else "less"
-            clauses.append(f"{more} than the standard deviation over single {protocol.unit} ({scatter:.3f})")
+            clauses.append(f"{more} than the standard deviation over single {protocol.unit}s ({scatter:.3f})")
         if row.dead.any():
             clauses.append(f"{int(row.dead.sum())} of {row.dead.size} networks died")
         clauses += protocol.reasons(row)
@@ -286,63 +287,50 @@ def size_table(rows: Sequence[TableRow], unit: str, digits: int = 3) -> str:
         if row.dead.any():
             medians = [float(np.median(column)) if column.size else math.nan for column in columns]
             lines.append([f"*{row.label}: median*", *(format_cell(value, digits) for value in medians)])
-            lines.append([f"*{row.label}: dead networks of {len(row.scores)} {unit}*", *map(str, row.dead.sum(axis=0))])
+            died = f"*{row.label}: dead networks of {counted(len(row.scores), unit)}*"
+            lines.append([died, *map(str, row.dead.sum(axis=0))])
     return markdown_table(["method", *map(str, rows[0].sizes)], lines)
 
 
-def _selections(cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[tuple[str, str], list[tuple[Cell, Any]]]:
-    """Group the finished cells by data set and title of the method with the recipe of its selection."""
-    found: dict[tuple[str, str], list[tuple[Cell, Any]]] = {}
+#: (data set, title of the method with its recipe) -> the method and its results.
+Selections: TypeAlias = dict[tuple[str, str], tuple[str, list[Any]]]
+
+
+def group_selections(cells: Sequence[Cell], results: Mapping[str, Any]) -> Selections:
+    """Group the results by data set, method and recipe of the selection."""
+    found: Selections = {}
     for cell in cells:
         if cell.key in results:
-            title = with_recipe(get_method(cell.settings["method"]).title, cell.settings.get("recipe"))
-            found.setdefault((cell.settings["dataset"], title), []).append((cell, results[cell.key]))
+            method = cell.settings["method"]
+            title = with_recipe(get_method(method).title, cell.settings.get("recipe"))
+            found.setdefault((display_name(cell.settings["dataset"]), title), (method, []))[1].append(results[cell.key])
     return found
 
 
-def pivot(values: Mapping[tuple[str, str], str]) -> str:
-    """Write a table of (column, line) -> text, methods down."""
-    columns = list(dict.fromkeys(column for column, _ in values))
-    lines = [
-        [line, *(values.get((column, line), "–") for column in columns)]
-        for line in dict.fromkeys(line for _, line in values)
-    ]
-    return markdown_table(["method", *map(display_name, columns)], lines)
+def selection_table(selections: Selections, write: Callable[[str, list[Any]], str]) -> str:
+    """Write a table of what a function makes of each method and its results, methods down; empty texts are left out."""
+    texts = {place: text for place, found in selections.items() if (text := write(*found))}
+    columns, lines = (list(dict.fromkeys(place[axis] for place in texts)) for axis in (0, 1))
+    table = [[line, *(texts.get((column, line), "–") for column in columns)] for line in lines]
+    return markdown_table(["method", *columns], table) if table else ""
 
 
-def stability_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
-    """Compute Nogueira's index of each selection, mean over the sizes; empty without two selections of a kind."""
-    texts = {}
-    for place, found in _selections(cells, results).items():
-        known = [result for _, result in found if result.get("support") is not None]
-        if len(known) > 1:
-            values = []
-            for size in range(len(known[0]["support"])):
-                chosen = np.zeros((len(known), known[0]["n_features"]), dtype=bool)
-                for number, result in enumerate(known):
-                    chosen[number, result["support"][size]] = True
-                values.append(nogueira_stability(chosen))
-            texts[place] = format_cell(float(np.mean(values)), 2)
-    return pivot(texts) if texts else ""
+def closed_masks(method: str, results: Sequence[Any]) -> str:
+    """Count how many masks of E2E-FS were closed by the penalty, not by the step limit."""
+    closed = [value for result in results for value in result["converged"]]
+    return f"{sum(closed)} of {len(closed)}" if get_method(method).trains_model else ""
 
 
-def convergence_table(cells: Sequence[Cell], results: Mapping[str, Any]) -> str:
-    """Count how many masks of E2E-FS were closed by the penalty, not by the step limit, for each data set."""
-    texts = {}
-    for place, found in _selections(cells, results).items():
-        if get_method(found[0][0].settings["method"]).trains_model:
-            closed = [value for _, result in found for value in result["converged"]]
-            texts[place] = f"{sum(closed)} of {len(closed)}"
-    return pivot(texts) if texts else ""
-
-
-def median_seconds(cells: Sequence[Cell], results: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Compute the median seconds of one selection, by data set and method."""
-    found: dict[str, dict[str, float]] = {}
-    for (dataset, title), pairs in _selections(cells, results).items():
-        value = float(np.median([np.mean(result["seconds"]) for _, result in pairs]))
-        found.setdefault(display_name(dataset), {})[title] = value
-    return found
+def stability(method: str, results: Sequence[Any]) -> str:
+    """Compute Nogueira's index of the selections, mean over the sizes; empty without two of them."""
+    known = [result for result in results if result.get("support") is not None]
+    values = []
+    for size in range(len(known[0]["support"]) if len(known) > 1 else 0):
+        chosen = np.zeros((len(known), known[0]["n_features"]), dtype=bool)
+        for number, result in enumerate(known):
+            chosen[number, result["support"][size]] = True
+        values.append(nogueira_stability(chosen))
+    return format_cell(float(np.mean(values)), 2) if values else ""
 
 
 @dataclass(frozen=True)
@@ -374,6 +362,9 @@ def summarise(
     protocol: Protocol, cells: Sequence[Cell], results: Mapping[str, Any], failures: Mapping[str, str]
 ) -> ProtocolSummary:
     """Make all tables of a protocol; parameters are those of :meth:`~tamiz.paper.protocol.Protocol.summarise`."""
+    known = vars(protocol)
+    names = [*(known.get("problems") or known["datasets"]), *known["methods"]]
+    cells = sorted(cells, key=lambda cell: [names.index(cell.settings[kind]) for kind in ("dataset", "method")])
     title, introduction, basis = protocol.describe(cells, results)
     rows, unit, share = collect(protocol, cells, results), protocol.unit, protocol.test_share
     by_dataset: dict[str, list[TableRow]] = {}
@@ -386,22 +377,19 @@ def summarise(
         if len(found[0].sizes) > 1:
             parts += [f"### {display_name(name)}, by size", size_table(found, unit, protocol.digits)]
     if any(row.published_mean is not None for row in rows):
-        parts += [f"### Differences to published means above {NOTABLE}", difference_sentences(protocol, rows)]
-    closed = convergence_table(cells, results)
-    if closed:
-        parts += [
-            "### Masks closed by the penalty",
-            "The others kept their M largest entries at the step limit.",
-            closed,
-        ]
-    stable = stability_table(cells, results)
-    if stable:
-        parts += [
-            "### Stability of the selection",
-            f"Nogueira's index over {unit}, mean over the sizes; 1 is the same features every time. Training rows are shared, "
-            "so that even labels without meaning give more than 0.",
-            stable,
-        ]
+        parts += [f"### Differences of more than {NOTABLE} from published means", difference_sentences(protocol, rows)]
+    selections = group_selections(cells, results)
+    about_masks = "The others kept their M largest entries at the step limit."
+    about_stability = (
+        f"Nogueira's index over the {unit}s, mean over the sizes; 1 is the same features every time. Training rows are shared, "
+        "so that even labels without meaning give more than 0."
+    )
+    for heading, about, write in (
+        ("### Masks closed by the penalty", about_masks, closed_masks),
+        ("### Stability of the selection", about_stability, stability),
+    ):
+        table = selection_table(selections, write)
+        parts += [heading, about, table] if table else []
     parts += protocol.sections(rows)
     if failures:
         parts += ["### Cells that failed", "\n".join(f"- {name}: {text}" for name, text in sorted(failures.items()))]
@@ -410,32 +398,37 @@ def summarise(
         "protocol": protocol.name,
         "options": vars(protocol),
         "rows": [_row_content(row) for row in rows],
-        "scores": [_headline(row, protocol.measure, basis) for row in shown],
+        "scores": [_headline(row, protocol, basis) for row in shown],
         "failures": dict(sorted(failures.items())),
     }
     text = "\n\n".join(part for part in parts if part)
-    return ProtocolSummary(title, text, content, median_seconds(cells, results), rows)
+    seconds: dict[str, dict[str, float]] = {}
+    for (dataset, method), (_, found_results) in selections.items():
+        value = float(np.median([np.mean(result["seconds"]) for result in found_results]))
+        seconds.setdefault(dataset, {})[method] = value
+    return ProtocolSummary(title, text, content, seconds, rows)
 
 
 def _test_sentence(n_units: int, unit: str, test_share: float | None) -> str:
     if n_units < SPLITS_TO_TEST:
         return (
-            f"No row is bold: {n_units} {unit} cannot tell any two rows apart (a Wilcoxon test needs {SPLITS_TO_TEST} for "
-            "p < 0.05)."
+            f"No row is bold: {counted(n_units, unit)} cannot tell any two rows apart (a Wilcoxon test needs {SPLITS_TO_TEST} "
+            "for p < 0.05)."
         )
-    shared = "The splits share rows, which that test does not know: " if test_share else ""
+    shared = f"The {unit}s share rows, which that test does not know: " if test_share else ""
     return (
-        f"**Bold**, by the paper's rule: the best row of a column and those that a Wilcoxon test over the {unit} (0.05) does "
+        f"**Bold**, by the paper's rule: the best row of a column and those that a Wilcoxon test over the {unit}s (0.05) does "
         f"not tell from it. {shared}↓ marks rows that the {'corrected resampled ' if test_share else ''}t test (Holm over the "
         "rows, 0.05) tells from the best."
     )
 
 
-def _headline(row: TableRow, measure: str, basis: str) -> dict[str, Any]:
+def _headline(row: TableRow, protocol: Protocol, basis: str) -> dict[str, Any]:
+    units = counted(row.scores.shape[0], protocol.unit)
     return {
         "dataset": display_name(row.dataset),
-        "measure": measure,
-        "basis": basis.format(sizes=", ".join(map(str, row.sizes)), n=row.scores.shape[0]),
+        "measure": protocol.measure,
+        "basis": basis.format(sizes=", ".join(map(str, row.sizes)), units=units),
         "method": row.method,
         "label": get_method(row.method).title + (f", {row.detail}" if row.detail else ""),
         "value": finite(row.mean),

@@ -123,7 +123,7 @@ class GroundTruth(Protocol):
         return (
             "Ground truth",
             f"Share of the true features among the best k, where k is how many there are: mean of {self.folds} "
-            f"folds of {N_ROWS} rows (each selection sees {N_ROWS - N_ROWS // self.folds} of them) and of p = "
+            f"folds of {N_ROWS:,} rows (each selection sees {N_ROWS - N_ROWS // self.folds} of them) and of p = "
             f"{', '.join(map(str, self.sizes))} columns. E2E-FS and E2E-FS-Soft train the three-layer network, E2E-FS-Pairs "
             "curves and products of pairs, all at their defaults; mRMR measures relevance by mutual information. Published "
             "numbers are means over p = 8 to 2048 on other files: compare trends, not digits. There is no row for all "

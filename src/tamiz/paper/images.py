@@ -349,8 +349,8 @@ class Images(Protocol):
             f"{counted(self.runs, self.unit)}; in brackets the paper's. Training and test images: {rows or 'none'}. Every "
             f'method is judged by a new network on the pixels that it chose; the rows "{OWN}" are, as in the paper, the network '
             f"that E2E-FS trained while selecting, refined for as many epochs: it has been trained on all pixels before, so "
-            f"compare methods by the rows of the new networks. SGD at 0.1 with Nesterov's momentum of 0.9, batches of "
-            f"{self.batch_size}, no augmentation, one mean and deviation for all values: the paper names none of these. "
+            f"compare methods by the rows of the new networks. Rates and decay are the paper's; Nesterov's momentum of 0.9, "
+            f"batches of {self.batch_size}, no augmentation, one mean and deviation for all values are not named there. "
             f"E2E-FS-Soft selects for {selecting} epochs, its rho rising in the last quarter of them; E2E-FS goes on until its "
             f"mask is closed, for {longest} epochs at most. CIFAR-100 is not run here: its file is not at hand; the command "
             "runs it where it can be downloaded."
@@ -380,9 +380,9 @@ class Images(Protocol):
     def sections(self, rows: Sequence[TableRow]) -> list[str]:
         """Add the paper's times."""
         times = []
-        for dataset in self.datasets:
-            printed = IMAGES_SECONDS[STANDS_FOR.get(dataset, dataset)]
-            listed = ", ".join(f"{get_method(method).title} {seconds:,} s" for method, seconds in printed.items())
+        for dataset in dict.fromkeys(STANDS_FOR.get(name, name) for name in self.datasets):
+            printed = IMAGES_SECONDS[dataset].items()
+            listed = ", ".join(f"{get_method(method).title} {seconds:,} s" for method, seconds in printed)
             times.append(f"- {display_name(dataset)}: {listed}.")
         return [
             "### The paper's times",

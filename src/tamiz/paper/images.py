@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from tamiz._utils.extras import require
+from tamiz._utils.text import counted
 from tamiz.baselines.registry import get_method, make_selector
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Problem
@@ -26,7 +27,6 @@ from tamiz.paper.numbers import IMAGE_SIZES, IMAGES, IMAGES_FILES, IMAGES_ONE_NE
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol, seed_from
 from tamiz.paper.recipes import Parts, load_checked
 from tamiz.paper.tables import TableRow, display_name
-from tamiz.report.text import counted
 
 if TYPE_CHECKING:
     from torch import nn

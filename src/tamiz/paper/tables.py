@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tamiz._utils.text import counted
 from tamiz.baselines.registry import get_method
 from tamiz.evaluation.intervals import corrected_t_tests, friedman_ranks, holm, wilcoxon_pairs
 from tamiz.evaluation.results import nogueira_stability
 from tamiz.paper.datasets import REGISTRY
 from tamiz.paper.protocol import REFERENCES, Cell, Protocol
-from tamiz.report.text import counted
 
 ALPHA = 0.05
 #: Fewer splits cannot tell any two rows apart: a Wilcoxon test of n pairs has no p value below 2 / 2^n.

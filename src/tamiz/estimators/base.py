@@ -558,9 +558,8 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
         # erf bends what is a line in a column, for the sake of far values: the rows tell which is better.
         kinds = ("erf", "standard") if self.normalize == "auto" else (normalize,)
         tables = [apply_normalization(few, statistics, kind) for kind in kinds]
-        models = [fit_logistic(table, *of_rows, n_features) for table in tables]
-        best = min(range(len(kinds)), key=lambda number: models[number][1])
-        return models[best][0], tables[best], kinds[best], "logistic" if of_rows[0].shape[1] == 1 else "softmax"
+        model, best = fit_logistic(tables, *of_rows, n_features)
+        return model, tables[best], kinds[best], "logistic" if of_rows[0].shape[1] == 1 else "softmax"
 
     def _ends_logistic(self, data: Data, n_columns: int) -> bool:
         """Whether the final linear model of so many columns is a logistic regression."""

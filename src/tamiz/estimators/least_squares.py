@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +21,8 @@ from tamiz.engines.linear import LinearModel
 
 #: Rounds of exchange, rows that they look at, and rows that are read at once.
 MOST_ROUNDS, MOST_ROWS, BLOCK = 30, 20_000, 100_000
-#: Rows of a logistic regression.
-MOST_LOGISTIC_ROWS = 50_000
+#: Rows of a logistic regression: to compare normalisations, and for the final one.
+FEW_LOGISTIC_ROWS, MOST_LOGISTIC_ROWS = 50_000, 500_000
 #: Penalties of the refit, for columns with variance 1.
 PENALTIES = np.logspace(-1, 4, 26)
 
@@ -226,15 +227,17 @@ def _believed(model: LinearModel, values: np.ndarray, signs: np.ndarray, share: 
     return float(np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18))
 
 
-def fit_logistic(table: Any, targets: np.ndarray, weights: np.ndarray, n_features: int) -> tuple[LinearModel, float]:
-    """Fit a logistic regression on the selected columns; return it, and its negative log likelihood on these rows.
+def fit_logistic(
+    tables: Sequence[Any], targets: np.ndarray, weights: np.ndarray, n_features: int
+) -> tuple[LinearModel, int]:
+    """Fit a logistic regression on the selected columns, as the likeliest of some tables has them; return also which.
 
-    Of many rows every second, third, ... is read. Scores are reduced by what the choice of the columns explains.
+    Scores are reduced by what the choice of the columns explains.
 
     Parameters
     ----------
-    table : ScaledTable
-        The selected columns, normalised.
+    tables : sequence of ScaledTable
+        The selected columns, normalised in several ways.
     targets : ndarray of shape (n_samples, n_outputs)
         -1 and +1, one column for two classes, else one for each class.
     weights : ndarray of shape (n_samples,)
@@ -242,11 +245,20 @@ def fit_logistic(table: Any, targets: np.ndarray, weights: np.ndarray, n_feature
     n_features : int
         Columns that were selected from.
     """
-    rows = slice(None, None, -(-len(targets) // MOST_LOGISTIC_ROWS))
-    values, signs, share = table.dense()[rows].astype(np.float64), targets[rows], weights[rows] / weights[rows].mean()
-    codes = signs.argmax(axis=1) if signs.shape[1] > 1 else (signs[:, 0] > 0).astype(np.int64)
-    fitted = LogisticRegression(max_iter=1000).fit(values, codes, share)
-    model = LinearModel(fitted.coef_, fitted.intercept_)
-    cost = log_loss(codes, fitted.predict_proba(values), sample_weight=share)
-    slope = _believed(model, values, signs, share, n_features)
-    return model.rescaled(np.zeros(len(model.coef)), np.full(len(model.coef), slope)), cost
+    codes = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0).astype(np.int64)
+
+    def fit(table: Any, most: int) -> tuple[Any, np.ndarray, slice]:
+        rows = slice(None, None, -(-len(codes) // most))
+        values = table.dense()[rows]
+        return LogisticRegression(max_iter=1000).fit(values, codes[rows], weights[rows] / weights.mean()), values, rows
+
+    costs, best = [], 0
+    if len(tables) > 1:
+        for table in tables:
+            fitted, values, rows = fit(table, FEW_LOGISTIC_ROWS)
+            costs.append(log_loss(codes[rows], fitted.predict_proba(values), sample_weight=weights[rows]))
+        best = int(np.argmin(costs))
+    fitted, values, rows = fit(tables[best], MOST_LOGISTIC_ROWS)
+    model = LinearModel(fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64))
+    slope = _believed(model, values, targets[rows], weights[rows] / weights[rows].mean(), n_features)
+    return model.rescaled(np.zeros(len(model.coef)), np.full(len(model.coef), slope)), best

@@ -8,7 +8,7 @@
 - ``pairs``: how often ``find_pairs`` lists an exclusive or of two binary columns first and as significant, by the share of ones.
 
     python benchmarks/binary.py tables --splits 3
-    python benchmarks/binary.py deep --datasets pcmac,mnist --splits 3
+    python benchmarks/binary.py deep --datasets pcmac,mnist --splits 10
     python benchmarks/binary.py ties
     python benchmarks/binary.py pairs --tables 20
 """

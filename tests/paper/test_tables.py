@@ -9,6 +9,7 @@ from importlib.resources import files
 from itertools import product
 
 import pytest
+from matplotlib.figure import Figure
 
 from tamiz.baselines.registry import get_method
 from tamiz.paper.figures import ThreeLayer
@@ -142,7 +143,7 @@ def image_results(plan, accuracy):
 
 
 @pytest.mark.parametrize(("runs", "counted", "closed"), [(1, "1 run", "3 of 4"), (3, "3 runs", "9 of 12")])
-def test_images_say_rows_and_convergence(tmp_path, runs, counted, closed):
+def test_images_say_rows_and_convergence(tmp_path, monkeypatch, runs, counted, closed):
     plan = Images(datasets=["mnist"], methods=["dfs", "sfs", "e2efs", "e2efs-soft"], epochs=11, runs=runs)
     accuracy = {"dfs": 0.8, "sfs": 0.7, "e2efs": 0.85, "e2efs-soft": 0.9, "random": 0.95, "all": 0.99}
     cells, results = image_results(plan, accuracy)
@@ -160,9 +161,12 @@ def test_images_say_rows_and_convergence(tmp_path, runs, counted, closed):
     assert "CIFAR-100" in text
     assert "selects for 7 epochs" in text
     assert "- MNIST: DFS 3,960 s" in text
+    drawn, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **more: drawn.append(figure) or save(figure, *a, **more))
     files_ = plan.draw(summary, cells, results, tmp_path)
     assert list(files_) == ["masks of mnist"]
     assert (tmp_path / "masks-mnist.png").read_bytes()[:4] == b"\x89PNG"
+    assert [axes.get_title() for axes in drawn[0].axes[:5]] == ["39", "78", "196", "392", ""]
 
 
 # ---- pages

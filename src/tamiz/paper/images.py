@@ -407,7 +407,7 @@ class Images(Protocol):
             for line, (settings, result) in zip(grid, shown, strict=True):
                 for axes, m, support in zip(line, sizes, result["support"], strict=True):
                     axes.imshow(mask_image(support, result["shape"]), cmap="gray", vmin=0, vmax=1)
-                    axes.set(xticks=[], yticks=[], title=str(m) if line is grid[0] else "")
+                    axes.set(xticks=[], yticks=[], title=str(m) if settings is shown[0][0] else "")
                 line[0].set_ylabel(get_method(settings["method"]).title, fontsize="small")
             path = folder / f"masks-{dataset}.png"
             figure.savefig(str(path), dpi=110)

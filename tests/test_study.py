@@ -177,7 +177,7 @@ def test_a_table_beyond_memory_is_a_study_of_a_sample_with_a_model_of_all_rows(l
     assert sorted(levels) == ["blue", "green", "red", "violet"]
     test = reference.test
     assert test["file"] == "the table, held out by hash"
-    assert test["low"] < 0.82 < test["high"]
+    assert test["low"] < 0.845 < test["high"]
     right = [np.mean(study.predict(frame) == frame["ill"].cast(str).to_numpy()) for study in (reference, whole)]
     assert right[0] == pytest.approx(right[1], abs=0.003)
     record = reference.to_dict()

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -187,15 +185,11 @@ def calibrate(
     for margin in margins.T:
         active = margin < 1
         root = design[active] * np.sqrt(share[active])[:, None] / np.sqrt(penalty)
-        n_rows, n_columns = root.shape
-        if n_rows == 0:
-            continue
-        if n_rows < n_columns:  # diag((I + R R^T)^-1) = 1 - leverage
-            inverse, _ = dtrtri(cholesky(np.eye(n_rows) + root @ root.T, lower=True), lower=1)
-            leverage = 1 - np.einsum("ij,ij->j", inverse, inverse)
+        if root.shape[0] < root.shape[1]:  # the same from a matrix of rows by rows
+            leverage = 1 - np.diag(np.linalg.inv(np.eye(len(root)) + root @ root.T))
         else:
-            whitened = solve_triangular(cholesky(np.eye(n_columns) + root.T @ root, lower=True), root.T, lower=True)
-            leverage = np.einsum("ij,ij->j", whitened, whitened)
+            inverse = np.linalg.inv(np.eye(root.shape[1]) + root.T @ root)
+            leverage = np.einsum("ij,ij->i", root @ inverse, root)
         margin[active] = 1 - (1 - margin[active]) / np.maximum(1 - leverage, 0.05)
     one_class = n_outputs > 1 and bool(((signs > 0).sum(axis=1) == 1).all())
     n_of_class = len(values) / (n_outputs if one_class else 2)

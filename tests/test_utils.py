@@ -260,3 +260,21 @@ def test_disk_faults_say_what_to_do():
     assert not is_disk_full(fault)
     assert describe_disk_fault(fault, "a.mat", Path("data")).startswith("Cannot write a.mat into data (Permission")
     assert "(no errno)" in describe_disk_fault(OSError("no errno"), "a.mat", Path("data"))
+
+
+def test_blas_has_one_thread_while_any_thread_wants_it_and_its_own_number_after():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from tamiz._utils.memory import one_blas_thread
+
+    def found():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)  # in another order than they came, as threads do
+        assert found() == {1}
+        second.__exit__(None, None, None)
+        assert found() == {2}

@@ -1,9 +1,16 @@
-"""Find how much memory this process may still take."""
+"""Resources of this process: how much memory it may still take, and the threads of BLAS."""
 
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 try:
     import resource
@@ -40,3 +47,24 @@ def available_memory() -> int | None:
         used = _read_number(_PROC / "self/status", r"^VmSize:\s+(\d+)") or 0
         limits.append(max(0, soft_limit - used * 1024 - _STILL_TO_LOAD))
     return min(limits, default=None)
+
+
+_thread_pools = cache(ThreadpoolController)  # looking for the libraries takes milliseconds
+_lock, _limits = threading.Lock(), list[Any]()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread while any thread of this process is inside.
+
+    Its threads wait busily for each other: products with few columns take longer with them, and folds that run in threads
+    would share the cores with them. Limits are those of the whole process: the first that enters sets them, the last that
+    leaves restores them.
+    """
+    with _lock:
+        _limits.append(None if _limits else _thread_pools().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            _limits.pop() if len(_limits) > 1 else _limits.pop().restore_original_limits()

@@ -13,6 +13,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from tamiz._utils.memory import one_blas_thread
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Fit, Problem
 from tamiz.engines.linear import LinearModel
@@ -246,13 +247,13 @@ def fit_logistic(
         values = table.dense()[rows]
         return LogisticRegression(max_iter=1000).fit(values, codes[rows], weights[rows] / weights.mean()), values, rows
 
-    costs, best = [], 0
-    if len(tables) > 1:
-        for table in tables:
+    costs: list[float] = []
+    with one_blas_thread():
+        for table in tables if len(tables) > 1 else ():
             fitted, values, rows = fit(table, FEW_LOGISTIC_ROWS)
             costs.append(log_loss(codes[rows], fitted.predict_proba(values), sample_weight=weights[rows]))
-        best = int(np.argmin(costs))
-    fitted, values, rows = fit(tables[best], MOST_LOGISTIC_ROWS)
-    model = LinearModel(fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64))
-    slope = _believed(model, values, targets[rows], weights[rows] / weights[rows].mean(), n_features)
+        best = int(np.argmin(costs)) if costs else 0
+        fitted, values, rows = fit(tables[best], MOST_LOGISTIC_ROWS)
+        model = LinearModel(fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64))
+        slope = _believed(model, values, targets[rows], weights[rows] / weights[rows].mean(), n_features)
     return model.rescaled(np.zeros(len(model.coef)), np.full(len(model.coef), slope)), best

@@ -136,9 +136,7 @@ def _find_copy_alerts(rows: Rows, X: Any) -> list[Alert]:
     if len(found) <= _MOST_SETS:
         return found
     names = tuple(name for alert in found for name in alert.columns)
-    message = (
-        f"{len(found):,} sets of columns are copies, up to their unit, or nearly: {list_some(names)}. Keep one of each."
-    )
+    message = f"{len(found):,} sets of columns are copies, or nearly: {list_some(names)}. Keep one of each."
     return [Alert("copy", names, message)]
 
 
@@ -213,10 +211,8 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
     if len(rare) == 1:
         message = f"Class {quote(rare[0][0])} of the target has {rare[0][1]} rows, {advice.format('it', 'its')}"
     else:
-        labels = list_some([label for label, _ in rare])
-        message = (
-            f"Classes {labels} of the target have fewer than {_FEW_ROWS} rows each, {advice.format('each', 'their')}"
-        )
+        labels, few = list_some([label for label, _ in rare]), f"fewer than {_FEW_ROWS} rows each"
+        message = f"Classes {labels} of the target have {few}, {advice.format('each', 'their')}"
     return [Alert("rare class", (), message)]
 
 

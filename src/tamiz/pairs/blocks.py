@@ -14,9 +14,9 @@ from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from tamiz._utils.compiling import njit
+from tamiz._utils.memory import one_blas_thread
 from tamiz.pairs.basis import Basis, in_order
 
 # Functions of a block: the matrix products of so many work at full speed, and still fit into the caches.
@@ -296,9 +296,6 @@ def search_block(
     return found
 
 
-_thread_pools = cache(ThreadpoolController)  # looking for the libraries takes longer than the search of a small table
-
-
 def search_all(
     blocks: list[Block],
     weights: np.ndarray,
@@ -336,7 +333,7 @@ def search_all(
     tasks = [(blocks[a], blocks[b]) for b in range(len(blocks)) for a in range(b + 1)]
 
     results = in_order(lambda task: search_block(task[0], task[1], weights, variance, records), tasks, n_threads)
-    with _thread_pools().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         for done, ((first, second), found) in enumerate(zip(tasks, results), 1):
             for record, (z, i, j, *best) in zip(records, found):
                 record.merge_pairs(z, i, j)

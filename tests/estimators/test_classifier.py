@@ -132,6 +132,12 @@ def test_probabilities_of_a_sorted_table_are_those_of_a_shuffled_one():
     assert np.abs(one - other).max() < 0.03
 
 
+def test_many_rows_without_a_constant_have_none():
+    X = np.random.default_rng(4).normal(size=(1200, 3)) + 1
+    clf = E2EFSClassifier(1, training=Training(fit_intercept=False), random_state=0).fit(X, X[:, 0] > 1)
+    assert (clf.loss_, clf.intercept_.tolist()) == ("squared_hinge", [0.0])
+
+
 def test_noise_of_many_rows_is_not_believed():
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(1000, 2000)).astype(np.float32), rng.integers(0, 2, 1000)

@@ -82,7 +82,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         compiled = numba.njit(**options)(function)
-        if compiled is not function:  # as with NUMBA_DISABLE_JIT
+        if compiled is not function:  # NUMBA_DISABLE_JIT gives it back as it is
             compiled._cache = SourceCache(function)
         return compiled
 

@@ -563,9 +563,10 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
 
     def _ends_logistic(self, data: Data, n_columns: int) -> bool:
         """Whether the final linear model of so many columns is a logistic regression."""
-        automatic = self.loss == "auto" and is_auto(self.l2) and (self.training or _USUAL).recipe != "paper"
+        training = self.training or _USUAL
+        automatic = self.loss == "auto" and is_auto(self.l2) and training.recipe != "paper" and training.fit_intercept
         classes = data.loss.name == "squared_hinge" and data.target.codes is not None
-        return automatic and classes and data.X.shape[0] >= max(ROWS_FOR_LOGISTIC, 10 * n_columns)
+        return bool(automatic) and classes and data.X.shape[0] >= max(ROWS_FOR_LOGISTIC, 10 * n_columns)
 
     def _find_loss(self) -> Loss:
         automatic = isinstance(self.loss, str) and self.loss == "auto"

@@ -81,9 +81,8 @@ def warm_up_engines(quiet: opt.Quiet = False) -> None:
     from tamiz.estimators.e2efs import E2EFSClassifier, E2EFSRegressor
 
     X = np.random.default_rng(0).normal(size=(60, 8))
-    networks = ("linear", "additive", "pairs", "mlp")
     with Terminal(quiet) as terminal:
-        for done, network in enumerate(networks):
+        for done, network in enumerate(networks := ("linear", "additive", "pairs", "mlp")):
             terminal.progress(f"compiling ({network})", done, len(networks))
             for of in (None, [0, 0, *range(1, 7)]):
                 E2EFSClassifier(2, network=network, groups=of, random_state=0).fit(X, X[:, 0] > 0)

@@ -12,7 +12,7 @@ from typing import Any
 from joblib.externals.loky import ProcessPoolExecutor
 
 from tamiz._utils.extras import active_client
-from tamiz._utils.memory import available_memory
+from tamiz._utils.memory import available_memory, one_blas_thread
 
 
 def run_parallel(
@@ -69,8 +69,9 @@ def run_parallel(
         limits = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         pool = ThreadPoolExecutor(n_jobs) if in_threads else ProcessPoolExecutor(n_jobs, env=limits)
         try:
-            futures = [pool.submit(function, *piece) for piece in pieces]
-            collect(future.result() for future in futures)
+            with one_blas_thread():  # the pieces fill the cores
+                futures = [pool.submit(function, *piece) for piece in pieces]
+                collect(future.result() for future in futures)
         except BaseException as error:
             # A piece may be compiling the engine, for half a minute: Ctrl-C does not wait for it.
             how = {"cancel_futures": True} if in_threads else {"kill_workers": True}

@@ -98,12 +98,24 @@ class DatasetEntry:
         return f"{self.title} ({self.label})" if self.label else self.title
 
 
-_FACTS: dict[str, dict[str, Any]] = json.loads(
-    files("tamiz.paper").joinpath("datasets.json").read_text(encoding="utf-8"),
-    object_hook=lambda facts: {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()},
-)
+def read_facts(name: str) -> dict[str, Any]:
+    """Read a JSON file of this folder, its lists as tuples.
+
+    Examples
+    --------
+    >>> read_facts("datasets.json")["colon"]["shape"]
+    (62, 2000)
+    """
+    text = files("tamiz.paper").joinpath(name).read_text(encoding="utf-8")
+    return json.loads(
+        text, object_hook=lambda facts: {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
+    )
+
+
 #: All data sets by name.
-REGISTRY: dict[str, DatasetEntry] = {name: DatasetEntry(name, **facts) for name, facts in _FACTS.items()}
+REGISTRY: dict[str, DatasetEntry] = {
+    name: DatasetEntry(name, **facts) for name, facts in read_facts("datasets.json").items()
+}
 
 
 def find_entry(name: str) -> DatasetEntry:

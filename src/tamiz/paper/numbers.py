@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import Any
 
-_DATA: dict[str, Any] = json.loads(files("tamiz.paper").joinpath("numbers.json").read_text(encoding="utf-8"))
+from tamiz.paper.datasets import read_facts
 
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _tuples(part) for name, part in value.items()}
-    return tuple(value) if isinstance(value, list) else value
+_DATA = read_facts("numbers.json")
 
 
 def _by_learner(name: str) -> dict[tuple[str, str], Any]:
-    return {(key.split()[0], key.split()[1]): _tuples(row) for key, row in _DATA[name].items()}
+    return {(key.split()[0], key.split()[1]): row for key, row in _DATA[name].items()}
 
 
 #: Table "Microarray and FS challenge": (method, learner) -> data set -> (mean balanced accuracy, sd).
@@ -28,20 +22,20 @@ MICROARRAY_FILES: dict[tuple[str, str], dict[str, float | None]] = _by_learner("
 #: The column of the paper's table that a data set of ours stands for.
 STANDS_FOR: dict[str, str] = _DATA["stands_for"]
 #: Tables of images: data set -> numbers of features.
-IMAGE_SIZES: dict[str, tuple[int, ...]] = _tuples(_DATA["image_sizes"])
+IMAGE_SIZES: dict[str, tuple[int, ...]] = _DATA["image_sizes"]
 #: Data set -> method -> accuracy in percent for each size, as printed. The four baselines are from another paper; on MNIST
 #: and Fashion-MNIST all but two of their numbers are those of a CNN of three layers, while E2E-FS is WRN-16-4.
-IMAGES: dict[str, dict[str, tuple[float, ...]]] = _tuples(_DATA["images"])
+IMAGES: dict[str, dict[str, tuple[float, ...]]] = _DATA["images"]
 #: Seconds of the whole computation for the fewest pixels, as printed (iSFS in hours).
 IMAGES_SECONDS: dict[str, dict[str, int]] = _DATA["images_seconds"]
 #: The baselines with WRN-16-4 alone, which the source of the paper has in its comments (SFS+DFS on MNIST repeats DFS there).
-IMAGES_ONE_NETWORK: dict[str, dict[str, tuple[float, ...]]] = _tuples(_DATA["images_one_network"])
+IMAGES_ONE_NETWORK: dict[str, dict[str, tuple[float, ...]]] = _DATA["images_one_network"]
 #: The authors' published result files, mean of five runs, all methods alike: for MNIST and Fashion-MNIST the three-layer
 #: network selects and a new WRN-16-4 judges; for CIFAR a DenseNet does both.
-IMAGES_FILES: dict[str, dict[str, tuple[float, ...]]] = _tuples(_DATA["images_files"])
+IMAGES_FILES: dict[str, dict[str, tuple[float, ...]]] = _DATA["images_files"]
 #: Figure of the three-layer network: the paper prints no numbers; these are from the authors' published result files for
 #: MADELON (the network trained anew on 5, 10, 15 and 20 selected features).
-THREE_LAYER_MADELON_SIZES: tuple[int, ...] = _tuples(_DATA["three_layer_madelon_sizes"])
-THREE_LAYER_MADELON: dict[str, tuple[float, ...]] = _tuples(_DATA["three_layer_madelon"])
+THREE_LAYER_MADELON_SIZES: tuple[int, ...] = _DATA["three_layer_madelon_sizes"]
+THREE_LAYER_MADELON: dict[str, tuple[float, ...]] = _DATA["three_layer_madelon"]
 #: Share of true features among the top k, mean over p = 8 ... 2048 (Passemiers et al. 2023).
 GROUND_TRUTH: dict[str, dict[str, float]] = _DATA["ground_truth"]

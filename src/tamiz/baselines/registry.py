@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from tamiz._utils.extras import require
@@ -56,8 +56,7 @@ class Method:
     def load(self, task: str = "auto") -> type:
         """Import the class; for E2E-FS and the task "regression" it is the regressor."""
         regressor = self.trains_model and task == "regression"
-        module, _, name = (self.path.replace("Classifier", "Regressor") if regressor else self.path).partition(":")
-        found = getattr(import_module(module), name)
+        found = resolve_name(self.path.replace("Classifier", "Regressor") if regressor else self.path)
         if getattr(found, "engine", "") == "torch":
             require("torch", "torch", f"The method {self.name}")
         return found

@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, ClassVar, dataclass_transform
 
 from tamiz._utils.text import pick, pick_name
@@ -226,6 +226,5 @@ def load_protocol(name: str) -> type[Protocol]:
     >>> load_protocol("surfaces").name
     'surfaces'
     """
-    module, _, kind = (name if ":" in name else pick(name, PROTOCOLS, "protocol")).partition(":")
-    protocol: type[Protocol] = getattr(import_module(module), kind)
+    protocol: type[Protocol] = resolve_name(name if ":" in name else pick(name, PROTOCOLS, "protocol"))
     return protocol

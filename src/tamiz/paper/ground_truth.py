@@ -93,7 +93,6 @@ class GroundTruth(Protocol):
                         "method": method,
                         "parameters": parameters[method],
                         "folds": self.folds,
-                        "seed": self.seed,
                     }
                     cells += self.repeat(f"{problem}, p = {size}, fold {{}}, {method}", settings, self.folds)
         return cells

@@ -312,7 +312,6 @@ class Images(Protocol):
                     "phases": phases,
                     "sizes": list(IMAGE_SIZES[STANDS_FOR.get(name, name)]),
                     "device": self.device,
-                    "seed": self.seed,
                 }
                 cells += self.repeat(f"{name}, run {{}}, {method}", settings, self.runs)
         return sorted(cells, key=lambda cell: cell.settings["unit"])

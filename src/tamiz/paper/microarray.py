@@ -77,7 +77,6 @@ class SplitProtocol(Protocol):
                         "svm": svm,
                         "grid": grid,
                         "splits": [recipes.N_FOLDS, recipes.SPLIT_SEED],
-                        "seed": self.seed,
                     }
                     title = f"{name}, split {{}}, {with_recipe(method, recipe)}"
                     cells += self.repeat(title, settings, recipes.N_FOLDS * self.repeats)

@@ -163,8 +163,9 @@ class Protocol(ABC):
         return []
 
     def repeat(self, name: str, settings: Mapping[str, Any], n_units: int) -> list[Cell]:
-        """Make a cell for each split, fold or run; ``name`` has a place for its number."""
-        return [Cell(self.name, name.format(unit + 1), {**settings, "unit": unit}) for unit in range(n_units)]
+        """Make a cell for each split, fold or run, with the seed of the plan; ``name`` has a place for its number."""
+        shared = {**settings, "seed": self.seed}
+        return [Cell(self.name, name.format(unit + 1), {**shared, "unit": unit}) for unit in range(n_units)]
 
     @classmethod
     def run_cell(cls, settings: Mapping[str, Any], data_home: str | None) -> Any:

@@ -80,12 +80,14 @@ def test_sparse_functions_equal_dense_ones_of_degree_1(random):
         np.testing.assert_allclose(sparse.of_column(column), dense.of_column(column), atol=1e-5)
 
 
-def test_blocks_threads_and_parts_change_nothing(random):
+def test_blocks_threads_and_parts_change_nothing(random, monkeypatch):
     X = random.normal(size=(60, 12))
     X[:, 2] = 1.0
     X[:, 5] = random.random(60) < 0.5
     X[:, 8] = random.integers(0, 4, 60)
-    whole, pieces = basis_of(X, categorical=[8]), basis_of(X, categorical=[8], block=3, n_threads=2)
+    whole = basis_of(X, categorical=[8])
+    monkeypatch.setattr("tamiz.pairs.basis.COLUMNS_AT_ONCE", 3)
+    pieces = basis_of(X, categorical=[8], n_threads=2)
     for name in ("offsets", "functions", "kurtosis"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
     assert whole.degrees.tolist() == [2, 2, 0, 2, 2, 1, 2, 2, 3, 2, 2, 2]

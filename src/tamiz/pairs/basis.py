@@ -158,6 +158,8 @@ MAX_GROUP_FUNCTIONS = 11
 # Degree of the curves that take the own effect of a column out: the product of two columns that are nearly equal, each of
 # degree 2, is a polynomial of degree 4.
 FINER_DEGREE = 4
+# Columns whose functions are computed at a time, in one thread.
+COLUMNS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,13 +268,7 @@ def _joint_functions(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def make_basis(
-    table: ColumnTable,
-    weights: np.ndarray,
-    *,
-    degree: int = 2,
-    columns: np.ndarray | None = None,
-    n_threads: int = 1,
-    block: int = 256,
+    table: ColumnTable, weights: np.ndarray, *, degree: int = 2, columns: np.ndarray | None = None, n_threads: int = 1
 ) -> Basis:
     """Compute the functions of a table.
 
@@ -288,8 +284,6 @@ def make_basis(
         The columns that are wanted; None is all.
     n_threads : int, default=1
         Threads.
-    block : int, default=256
-        Columns that are worked on at a time.
 
     Examples
     --------
@@ -311,7 +305,7 @@ def make_basis(
     kurtosis = np.zeros(len(wanted), dtype=np.float32)
 
     def fill(start: int) -> tuple[int, int]:
-        part = slice(start, min(start + block, len(wanted)))
+        part = slice(start, min(start + COLUMNS_AT_ONCE, len(wanted)))
         out, counts = functions[room[start] : room[part.stop]], degrees[part]
         alone = single[part]
         values = table.values[:, table.first_inputs[wanted[part][alone]]]
@@ -333,7 +327,7 @@ def make_basis(
     place = 0
     # Each block writes where its functions stand if every column has as many as it can have; blocks come back in order, and
     # those behind a column that has fewer move up.
-    for start, n_functions in in_order(fill, range(0, len(wanted), block), n_threads):
+    for start, n_functions in in_order(fill, range(0, len(wanted), COLUMNS_AT_ONCE), n_threads):
         if place < room[start]:
             functions[place : place + n_functions] = functions[room[start] : room[start] + n_functions]
         place += n_functions

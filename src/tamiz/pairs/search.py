@@ -386,7 +386,6 @@ def screening_scores(
     sample_weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
     seed: int = 0,
-    n_jobs: int | None = None,
 ) -> np.ndarray:
     """Score columns by their evidence, on their own or in their best pair.
 
@@ -409,8 +408,6 @@ def screening_scores(
         Number of the group of each column; a group has one score.
     seed : int, default=0
         Seed of the sketch, which searches tables of more than 20,000 columns.
-    n_jobs : int or None, default=None
-        Threads; None is all processors.
 
     Returns
     -------
@@ -440,7 +437,7 @@ def screening_scores(
     search = _search_sketch if table.n_columns > MAX_FULL_COLUMNS else _search_full
     scores = np.full(len(members), -np.inf)
     for part in parts:
-        evidence = search(table, part, np.random.default_rng(seed), n_jobs=n_jobs)
+        evidence = search(table, part, np.random.default_rng(seed))
         own = -evidence.marginal_log_p - np.log(max(1, evidence.n_usable))
         of_pairs = -evidence.judged[0] - np.log(max(1, evidence.n_tests))
         for side in evidence.pairs.T:

@@ -127,7 +127,7 @@ class LiveApp:
         return Response("".join(texts), media_type=kind)
 
     async def _start(self, request: Request) -> Response:
-        return JSONResponse({"table": self.tables.first, "networks": LIVE_NETWORKS, "uploadLimit": self.upload_limit})
+        return JSONResponse({"table": self.tables.first, "networks": LIVE_NETWORKS})
 
     async def _describe(self, request: Request) -> Response:
         return await self._table(self.tables.find, request.path_params["key"])

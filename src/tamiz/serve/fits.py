@@ -236,7 +236,7 @@ def fit_request(
 
 def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
     """Do what a page asks for, and send each part as soon as it is there: choices, list, heat map, scores, curve."""
-    started, last = time.perf_counter(), 0.0
+    last = 0.0
 
     def check(*what: Any) -> None:
         nonlocal last
@@ -245,7 +245,7 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
         if len(what) == 3 and now - last > 0.1:
             last, (stage, done, total) = now, what
             stage = _STAGES.get(str(stage), str(stage))
-            job.emit("progress", stage=stage, done=int(done), total=int(total), seconds=now - started)
+            job.emit("progress", stage=stage, done=int(done), total=int(total))
 
     subject, fitted, chosen = fit_request(data, request, check)
     selection = fitted.selection_
@@ -262,7 +262,7 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
         words += f"M = {m:,}: the fewest within one standard error of the best on inner folds."
     if words:
         job.emit("chosen", m=m, network=str(chosen.get("network", request.network)), words=words.strip())
-    job.emit("fit", **describe_fit(data, request, columns, fitted), seconds=time.perf_counter() - started)
+    job.emit("fit", **describe_fit(data, request, columns, fitted))
     groups = group_rows(data.whole.y, data.task, data.target)
     grids = kept_grids(columns, data.whole.X, data.whole.y, data.task, groups)
     if grids is not None:
@@ -295,7 +295,7 @@ def run_request(data: TargetData, request: FitRequest, job: LiveJob) -> None:
         if sizes:
             lines = score_curve(Shown(columns, evaluation=found))
             job.emit("curve", **both_widths(lambda width: line_chart(lines, width, 280)))
-    job.emit("done", folds=len(data.folds), seconds=time.perf_counter() - started)
+    job.emit("done", folds=len(data.folds))
 
 
 def describe_fit(data: TargetData, request: FitRequest, columns: Columns, fitted: Any) -> dict[str, Any]:
@@ -318,7 +318,6 @@ def describe_fit(data: TargetData, request: FitRequest, columns: Columns, fitted
         "columns": len(columns),
         "kept": kept,
         "next": [name for name in following if name not in request.drop][:N_NEXT],
-        "task": data.task,
         "target": data.target,
         "alerts": _alerts(data),
         "notes": [note.replace("`", "") for note in data.notes],

@@ -163,10 +163,7 @@ class InfFS(BaselineSelector):
     scale: bool = True
 
     uses_target = False
-    _parameter_constraints: ClassVar = {
-        "alpha": [Interval(Real, 0, 1, closed="both")],
-        "scale": ["boolean"],
-    }
+    _parameter_constraints: ClassVar = {"alpha": [Interval(Real, 0, 1, closed="both")], "scale": ["boolean"]}
 
     def _score_features(self, X: Any, y: Any) -> np.ndarray:
         graph = FeatureGraph(scale_to_unit_range(X) if self.scale else X, float(self.alpha))

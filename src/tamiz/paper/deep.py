@@ -134,7 +134,6 @@ class NetworkSelector(BaselineSelector):
     accepts_sparse = ("csr",)
 
     _parameter_constraints: ClassVar = {
-        **BaselineSelector._parameter_constraints,
         "network": [str, callable],
         "input_shape": [list, tuple, None],
         "recipe": [Recipe, None],
@@ -363,10 +362,7 @@ class ISFS(NetworkSelector):
 
     keep_ratio: float = 0.9
 
-    _parameter_constraints: ClassVar = {
-        **NetworkSelector._parameter_constraints,
-        "keep_ratio": [Interval(Real, 0, 1, closed="left")],
-    }
+    _parameter_constraints: ClassVar = {"keep_ratio": [Interval(Real, 0, 1, closed="left")]}
     nested = "each"
 
     def _score_rows(self, setting: Setting) -> np.ndarray:
@@ -451,11 +447,7 @@ class DFS(NetworkSelector):
     l1: float = 0.001
     l2: float = 0.001
 
-    _parameter_constraints: ClassVar = {
-        **NetworkSelector._parameter_constraints,
-        "l1": [finite_number(0)],
-        "l2": [finite_number(0)],
-    }
+    _parameter_constraints: ClassVar = {"l1": [finite_number(0)], "l2": [finite_number(0)]}
 
     def _score_rows(self, setting: Setting, penalty: tuple[float, float] | None = None) -> np.ndarray:
         model, _ = self._train(setting, setting.problem.X, (self.l1, self.l2))

@@ -71,10 +71,6 @@ def print_error(message: str) -> None:
     console.print(Text("Error: ", style="bold red").append(text, style="default"), soft_wrap=True)
 
 
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def _explain(error: BaseException) -> tuple[str, int] | None:
     """Find message and exit code of an error; None for one that is a bug, or none of the user's business."""
     if isinstance(error, CommandError):
@@ -103,7 +99,8 @@ def handle_errors(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*arguments: Any, **named: Any) -> None:
         main_thread = threading.current_thread() is threading.main_thread()
-        before = {name: signal.signal(name, _interrupt) for name in _ENDING_SIGNALS} if main_thread else {}
+        endings = _ENDING_SIGNALS if main_thread else ()
+        before = {name: signal.signal(name, signal.default_int_handler) for name in endings}
         show_warning = warnings.showwarning
         try:
             with warnings.catch_warnings():

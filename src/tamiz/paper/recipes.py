@@ -19,7 +19,7 @@ from tamiz.estimators.e2efs import E2EFSClassifier
 from tamiz.estimators.training import Training
 from tamiz.evaluation.comparison import fit_size
 from tamiz.evaluation.metrics import balanced_accuracy
-from tamiz.paper.datasets import Dataset, find_entry, load_dataset
+from tamiz.paper.datasets import Dataset, load_dataset
 from tamiz.paper.protocol import seed_from
 from tamiz.rows.scaling import ErfScaler
 
@@ -109,7 +109,7 @@ def checksum(*arrays: Any) -> str:
 @lru_cache(maxsize=4)
 def load_checked(name: str, data_home: str | None, expected: str | None = None) -> tuple[Dataset, str]:
     """Load a data set with its checksum; raise ValueError if a worker has other files than the plan (``expected``)."""
-    dataset = load_dataset(find_entry(name).name, data_home)
+    dataset = load_dataset(name, data_home)
     found = checksum(dataset.data, dataset.target)
     if expected is not None and found != expected:
         raise ValueError(f"{name} in this data home is not the one that the run was planned with; use the same files.")

@@ -27,9 +27,8 @@ def _panel(title: str) -> Any:
         """Make an option from its names and the placeholder of its value, "--target -t COLUMN", and its help."""
         words = spec.split()
         metavar = None if words[-1].startswith("-") else words.pop()
-        return typer.Option(
-            *words, help=text, metavar=metavar, rich_help_panel=title, **{"show_default": False, **more}
-        )
+        more = {"show_default": False, **more}
+        return typer.Option(*words, help=text, metavar=metavar, rich_help_panel=title, **more)
 
     return option
 

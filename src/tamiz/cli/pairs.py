@@ -92,9 +92,8 @@ def pairs(
             if found.note:
                 terminal.say(found.note)
             if found.unused:
-                terminal.say(
-                    f"Not searched (constant, or all values but one too rare): {list_some(list(found.unused))}."
-                )
+                unused = list_some(list(found.unused))
+                terminal.say(f"Not searched (constant, or all values but one too rare): {unused}.")
             about: dict[str, Any] = {
                 "title": table.path.name,
                 "task": table.task,

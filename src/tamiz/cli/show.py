@@ -181,9 +181,8 @@ def show_datasets(record: Record) -> Group:
         place = "here" if item["in_data_home"] else "to download" if "(" in item["origin"] else "not here"
         cells = [f"{item['name']}{' *' if item['label'] else ''}", *(f"{size:,}" for size in item["shape"][:2])]
         cells += ["" if item["n_classes"] is None else str(item["n_classes"]), place]
-        rows.append(
-            ([*cells, "" if item["size"] is None else format_size(item["size"])], None if place == "here" else "dim")
-        )
+        cells.append("" if item["size"] is None else format_size(item["size"]))
+        rows.append((cells, None if place == "here" else "dim"))
     table = _table(("name", ">rows", ">columns", ">classes", "", ">size"), rows)
     note = "* a stand-in for the genuine set (rebuilt, or a part); --json tells where each would come from."
     home = f"Data home: {record['data_home']} (set TAMIZ_DATA_HOME to change it)"

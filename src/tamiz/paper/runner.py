@@ -186,10 +186,8 @@ def run_on_this_machine(
                 yield waiting.pop(futures[future]), outcome
         except (BrokenProcessPool, OSError):
             if n_workers == 1:
-                yield (
-                    waiting.pop(next(iter(waiting))),
-                    {"failure": "the process that computed it was killed (out of memory?)"},
-                )
+                lost = waiting.pop(next(iter(waiting)))
+                yield lost, {"failure": "the process that computed it was killed (out of memory?)"}
             n_workers = 1
         finally:  # also when the caller is interrupted: nothing goes on in the background
             for process in list((pool._processes or {}).values()):

@@ -241,12 +241,11 @@ def mean_table(by_dataset: Mapping[str, Sequence[TableRow]], test_share: float |
     behind = {name: behind_rows(rows, test_share) for name, rows in by_dataset.items()}
     found = {(name, row.place): row for name, rows in by_dataset.items() for row in rows}
     places = {place: row.label for (_, place), row in found.items()}
-    ranks, p_value, critical = friedman_ranks(
-        {
-            label: [found[name, place].mean if (name, place) in found else math.nan for name in by_dataset]
-            for place, label in places.items()
-        }
-    )
+    means = {
+        label: [found[name, place].mean if (name, place) in found else math.nan for name in by_dataset]
+        for place, label in places.items()
+    }
+    ranks, p_value, critical = friedman_ranks(means)
     lines = []
     for place, label in places.items():
         line = [label]

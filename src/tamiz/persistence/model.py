@@ -296,10 +296,8 @@ class SavedModel:
             _check(bool(np.isfinite(layer.weights).all() and np.isfinite(layer.offset).all()), "weights")
             width = layer.weights.shape[0]
         n_classes = len(self.classes)
-        _check(
-            width in ({len(self.targets)} if n_classes == 0 else {1, 2} if n_classes == 2 else {n_classes}),
-            "number of outputs",
-        )
+        n_outputs = {len(self.targets)} if n_classes == 0 else {1, 2} if n_classes == 2 else {n_classes}
+        _check(width in n_outputs, "number of outputs")
 
     @property
     def columns(self) -> list[str]:
@@ -355,9 +353,8 @@ class SavedModel:
             )
         gaps = np.isnan(matrix)
         if gaps.any():
-            report(
-                f"Imputed: {counted(int(gaps.sum()), 'missing number')}, by the medians of the table the model was made from."
-            )
+            n_gaps = counted(int(gaps.sum()), "missing number")
+            report(f"Imputed: {n_gaps}, by the medians of the table the model was made from.")
             np.copyto(matrix, self.medians, where=gaps)
         return matrix
 

@@ -59,19 +59,15 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, target: str | Sequence[
         return nodes[-1].output[0]
 
     columns = {"texts": saved.text_columns, "numbers": [c for c in saved.columns if c not in saved.text_columns]}
+    shapes = ["category" if f.category is not None else "missing" if f.missing else "number" for f in saved.features]
     parts, order = [], []
     for kind, source in (("number", "numbers"), ("missing", "numbers"), ("category", "texts")):
-        places = [
-            (i, f)
-            for i, f in enumerate(saved.features)
-            if kind == ("category" if f.category is not None else "missing" if f.missing else "number")
-        ]
+        places = [(i, f) for i, f in enumerate(saved.features) if shapes[i] == kind]
         if not places:
             continue
         order += [i for i, _ in places]
-        taken = add(
-            "Gather", source, constant([columns[source].index(f.column_name) for _, f in places], np.int64), axis=1
-        )
+        read = [columns[source].index(f.column_name) for _, f in places]
+        taken = add("Gather", source, constant(read, np.int64), axis=1)
         if kind == "category":
             taken = add("Equal", taken, constant([[f.category for _, f in places]], object))
         elif kind == "missing":
@@ -95,9 +91,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str], *, target: str | Sequence[
     if saved.task == "classification":
         loss, two = get_loss(saved.loss), len(saved.layers[-1].offset) == 1
         if two:
-            best = add(
-                "Squeeze", add("Cast", add("Greater", z, constant(0.0)), to=TensorProto.INT64), constant([1], np.int64)
-            )
+            is_second = add("Cast", add("Greater", z, constant(0.0)), to=TensorProto.INT64)
+            best = add("Squeeze", is_second, constant([1], np.int64))
         else:
             best = add("ArgMax", z, axis=1, keepdims=0)
         outputs.append((add("Gather", constant(saved.classes, object), best, name="label"), TensorProto.STRING, [None]))

@@ -135,9 +135,8 @@ def square_chart(grid: Grid) -> str:
             if grid.codes is not None:
                 look += f" by-class {series_class(int(grid.codes[i, j]))}"
             place = {"x": left + size * j + 1.0, "y": top + size * i + 1.0, "width": size - 2.0, "height": size - 2.0}
-            parts.append(
-                element("rect", **place, rx=3, class_=f"heat {look}", data_tip=grid.tips[i][j] if grid.tips else None)
-            )
+            tip = grid.tips[i][j] if grid.tips else None
+            parts.append(element("rect", **place, rx=3, class_=f"heat {look}", data_tip=tip))
             label, middle = grid.texts[i][j] if grid.texts else "", left + size * (j + 0.5)
             if label and (size >= 30 or len(label) < 3):
                 parts.append(text(label, middle, at + 4, text_anchor="middle", class_=f"on-heat {look}"))

@@ -88,18 +88,15 @@ def render(
     style, script = (templates.joinpath(part).read_text(encoding="utf-8") for part in ("report.css", "report.js"))
     payload = {**view.pop("payload"), "spreadsheetSafe": spreadsheet_safe}
     hashes = (base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script))
-    return (
-        _environment()
-        .get_template(name)
-        .render(
-            **view,
-            style=style,
-            script=script,
-            payload=text.json_for_script(payload),
-            about=said,
-            spreadsheet_safe=spreadsheet_safe,
-            policy=_POLICY.format(*hashes),
-        )
+    template = _environment().get_template(name)
+    return template.render(
+        **view,
+        style=style,
+        script=script,
+        payload=text.json_for_script(payload),
+        about=said,
+        spreadsheet_safe=spreadsheet_safe,
+        policy=_POLICY.format(*hashes),
     )
 
 

@@ -185,19 +185,18 @@ def _kept(shown: Shown, about: About, classes: Sequence[str]) -> dict[str, Any]:
             toward = f"{'more' if value > 0 else 'less'} {about.target or 'of the target'}"
             direction = f"higher → {classes[int(value > 0)] if len(classes) == 2 else toward}"
         plain, faint = signed and not levels, share is not None and share < 0.5
-        rows.append(
-            {
-                "name": columns.names[column],
-                "number": columns.numbers[column],
-                "levels": levels,
-                "value": value,
-                "effect": written[place] if plain else written[place].removeprefix("+"),
-                "bar": charts.effect_bar(value, span, faint, -1 if plain else 0),
-                "direction": direction,
-                "share": share,
-                "q_value": None if shown.q_values is None else f"{shown.q_values[column]:.3g}",
-            }
-        )
+        row = {
+            "name": columns.names[column],
+            "number": columns.numbers[column],
+            "levels": levels,
+            "value": value,
+            "effect": written[place] if plain else written[place].removeprefix("+"),
+            "bar": charts.effect_bar(value, span, faint, -1 if plain else 0),
+            "direction": direction,
+            "share": share,
+            "q_value": None if shown.q_values is None else f"{shown.q_values[column]:.3g}",
+        }
+        rows.append(row)
     parts = ("value", "share", "q_value", "levels", "direction")
     shows = {part: any(row[part] not in (None, "", []) for row in rows) for part in parts}
     return {"rows": rows, "effect_name": name, "shows": shows}

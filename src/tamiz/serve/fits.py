@@ -222,9 +222,8 @@ def fit_request(
     if not isinstance(m, str):  # the page knows the number of columns after the first fit only
         m = min(m, max(1, len(data.rows.names) - len(request.drop)))
     kind: Any = E2EFSRegressor if data.task == "regression" else E2EFSClassifier
-    estimator = kind(
-        m, random_state=SEED, network=request.network, keep=list(request.keep) or None, drop=list(request.drop) or None
-    )
+    forced = {"keep": list(request.keep) or None, "drop": list(request.drop) or None}
+    estimator = kind(m, random_state=SEED, network=request.network, **forced)
     subject = Subject(estimator, data.rows, data.task, check)
     if request not in data.choices:
         found = subject.selector.choose(data.whole.X, data.whole.y, progress=check)

@@ -167,9 +167,8 @@ def decode(plain: PlainFile, encoding: str | None) -> PlainFile:
     try:
         with open(plain.path, encoding=found, newline="") as text:
             chunks = iter(lambda: text.read(_CHUNK), "")
-            return _copy(
-                ((chunk.replace("\r", "\n") if only_returns else chunk).encode() for chunk in chunks), plain.path.name
-            )
+            lines = (chunk.replace("\r", "\n") if only_returns else chunk for chunk in chunks)
+            return _copy((part.encode() for part in lines), plain.path.name)
     except UnicodeError as error:
         reason = getattr(error, "reason", None) or str(error)
         raise TableError(f"{plain.path.name} cannot be read as {found}: {reason}. Name another `encoding`.") from None

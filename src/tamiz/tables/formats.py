@@ -110,9 +110,8 @@ def _check_sheet(path: Path) -> None:
                     check_memory(member.file_size * 2.0, f"{path.name} ({member.filename}, unpacked)")
                     for cell in _ENTRY.finditer(archive.read(member)):
                         rows = max(rows, int(cell[2]))
-                        columns = max(
-                            columns, reduce(lambda place, letter: place * 26 + letter - 64, cell[1] or b"", 0)
-                        )
+                        place = reduce(lambda place, letter: place * 26 + letter - 64, cell[1] or b"", 0)
+                        columns = max(columns, place)
     except TableError:
         raise
     except Exception as error:  # zipfile, zlib and lzma have errors of their own

@@ -206,10 +206,9 @@ def _with_target(frame: Any, y: np.ndarray) -> tuple[Any, list[str]]:
     called = _target_names(y)
     while {*called} & {*names}:
         called = [f"target {name}" for name in called]
-    values = dict(zip(called, y.reshape(len(y), -1).T, strict=True))
-    return frame.with_columns(
-        load_polars().Series(name, v.tolist(), strict=False) for name, v in values.items()
-    ), called
+    columns = zip(called, y.reshape(len(y), -1).T, strict=True)
+    series = [load_polars().Series(name, values.tolist(), strict=False) for name, values in columns]
+    return frame.with_columns(series), called
 
 
 def _as_numbers(cells: np.ndarray, name: str, decimal: str) -> np.ndarray:

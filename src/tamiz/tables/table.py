@@ -101,9 +101,8 @@ class TextColumn:
         known = set(known)
         folded = Counter(value.casefold() for value in known)
         spelling = {value.casefold(): value for value in known if folded[value.casefold()] == 1}
-        return self.rename(
-            [value if value in known else spelling.get(value.casefold(), value) for value in self.categories]
-        )
+        names = [value if value in known else spelling.get(value.casefold(), value) for value in self.categories]
+        return self.rename(names)
 
     def values(self) -> list[str | None]:
         """List the text of each row, None where it is missing."""

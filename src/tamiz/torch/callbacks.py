@@ -113,10 +113,8 @@ class MaskCallback:
         for name, mask in find_masks(model).items():
             if not mask.closed:
                 text = f"the fit ended before the mask {name!r} was closed: {mask.n_alive} features are alive, "
-                text += (
-                    f"{mask.n_features_to_select} are to be selected. Train longer, shorten warmup and ramp, or call "
-                )
-                warnings.warn(f"{text}mask.finalize()", ConvergenceWarning, stacklevel=2)
+                text += f"{mask.n_features_to_select} are to be selected. Train longer, shorten warmup and ramp, or "
+                warnings.warn(f"{text}call mask.finalize()", ConvergenceWarning, stacklevel=2)
 
     def _must_forget(self, model: nn.Module) -> bool:
         """Whether evaluations since the last call, or before, were made with an open mask and must not count."""

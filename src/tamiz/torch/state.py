@@ -303,9 +303,8 @@ class StatefulMask(nn.Module):
         self._remember()
 
     def _check_counts(self) -> None:
-        if int((self.rank <= self.counters[Slot.KEPT]).sum()) != (
-            int(self.counters[Slot.OPEN]) or int(self.counters[Slot.KEPT])
-        ):
+        n_alive = int((self.rank <= self.counters[Slot.KEPT]).sum())
+        if n_alive != (int(self.counters[Slot.OPEN]) or int(self.counters[Slot.KEPT])):
             raise RuntimeError(
                 "the ranks and counters of this mask do not fit together: something has averaged its buffers; load a "
                 "checkpoint, or copy the buffers instead (use_buffers=False)"

@@ -162,10 +162,8 @@ class Stepper:
     def _report_limit(self) -> None:
         self._counters[_FORCED] = self.tensors[4][_FORCED] = 2
         n_kept, advice = self._counters.item(_KEPT), "" if self.rule.variant == "soft" else ", or use variant='soft'"
-        text = (
-            f"The mask did not settle within {self.rule.max_steps} steps of selection; the {n_kept} largest were kept"
-        )
-        warnings.warn(f"{text}. Raise max_steps{advice}.", ConvergenceWarning, stacklevel=2)
+        text = f"The mask did not settle within {self.rule.max_steps} steps of selection; the {n_kept} largest were"
+        warnings.warn(f"{text} kept. Raise max_steps{advice}.", ConvergenceWarning, stacklevel=2)
 
 
 def holds(optimizer: Any, parameter: torch.Tensor) -> bool:

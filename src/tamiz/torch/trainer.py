@@ -456,13 +456,7 @@ def train(
 
 
 def train_weights(
-    model: nn.Module,
-    data: Any,
-    loss: Loss,
-    *,
-    n_steps: int = 1000,
-    rates: Sequence[float] = RATES,
-    **options: Any,
+    model: nn.Module, data: Any, loss: Loss, *, n_steps: int = 1000, rates: Sequence[float] = RATES, **options: Any
 ) -> dict[str, np.ndarray]:
     """Train the weights of a model that selects nothing, for example a pruned one: the refinement of :func:`train`.
 

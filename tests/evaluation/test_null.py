@@ -102,3 +102,18 @@ def test_every_fold_keeps_its_classes_and_choices_when_targets_are_shuffled():
     found = evaluate(E2EFSClassifier("auto"), X, y, cv=3, n_random=1, n_permutations=4)
     assert found.null.n_permutations == 4
     assert np.isfinite(found.null.scores).all()
+
+
+def test_large_tables_are_tested_over_two_folds_with_their_own_score(monkeypatch):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 10)), np.arange(60) % 2
+    X[:, 4] += 0.5 * y
+    whole = evaluate(quick(2), X, y, n_permutations=30)
+    monkeypatch.setattr("tamiz.evaluation.cross_validation.MOST_CELLS", 599)
+    found = evaluate(quick(2), X, y, n_permutations=30)
+    assert found.score == whole.score
+    assert np.isnan(found.null.always_kept).all()
+    assert np.isfinite(whole.null.always_kept).all()
+    observed = found.values("kept")[:2].mean()
+    assert found.null.p_value == sequential_p_value(found.null.scores, observed)[0]
+    assert not np.array_equal(found.null.scores[:5], whole.null.scores[:5])

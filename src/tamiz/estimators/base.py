@@ -493,7 +493,7 @@ class BaseE2EFS(NamedParameters, CallbackSupportMixin, SelectorMixin, BaseEstima
             units = np.unique(of_groups[columns], return_inverse=True)[1]
         # The engine may have overwritten the normalised table. Statistics of all columns, kept until now, would be four
         # float32 vectors of memory during training: those of the selected columns are computed again.
-        few = data.X[:, columns]
+        few = data.X if columns.size == data.X.shape[1] else data.X[:, columns]
         statistics = None if data.normalize is None else column_statistics(few, data.statistics_weight)
         model, kept, normalize, loss = self._final_model(model, data, plan, few, statistics)
         found = contributions(model, kept.values, kept.offset, data.sample_weight, units, seed=record.seed or 0)

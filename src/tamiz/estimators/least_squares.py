@@ -11,17 +11,16 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 
 from tamiz._utils.memory import one_blas_thread
 from tamiz.core.losses import get_loss
 from tamiz.engines.contract import Fit, Problem
 from tamiz.engines.linear import LinearModel
 
-#: Rounds of exchange, rows that they look at, and rows that are read at once.
+#: Rounds of exchange; rows that they, the calibration and the choice of a normalisation look at; rows that are read at once.
 MOST_ROUNDS, MOST_ROWS, BLOCK = 30, 20_000, 100_000
-#: Rows of a logistic regression: to compare normalisations, and for the final one.
-FEW_LOGISTIC_ROWS, MOST_LOGISTIC_ROWS = 50_000, 500_000
+#: Rows of the final logistic regression.
+MOST_LOGISTIC_ROWS = 500_000
 #: Penalties of the refit, for columns with variance 1.
 PENALTIES = np.logspace(-1, 4, 26)
 
@@ -178,17 +177,20 @@ def calibrate(
     """
     n_outputs, loss = targets.shape[1], get_loss("squared_hinge")
     rows = slice(None, None, -(-len(targets) // MOST_ROWS))  # evenly, whatever the table is sorted by
-    values, signs, share = table.dense()[rows].astype(np.float64), targets[rows], weights[rows] / weights[rows].mean()
-    margins = signs * model.scores(values)
-    design = np.column_stack([values, np.ones(len(values))])
+    values, signs, share = table.dense()[rows], targets[rows], weights[rows] / weights[rows].mean()
+    margins = signs * (values @ model.coef.T.astype(values.dtype) + model.intercept)
     # Next to nothing for the constant, and for all weights without decay: the Gram matrices below are then never singular.
-    penalty = np.append(np.full(values.shape[1], max(len(values) * n_outputs * l2, 1e-6)), 1e-6)
+    penalty, of_constant = max(len(values) * n_outputs * l2, 1e-6), 1e-6
     for margin in margins.T:
         active = margin < 1
-        root = design[active] * np.sqrt(share[active])[:, None] / np.sqrt(penalty)
+        root, constant = values[active] * np.sqrt(share[active])[:, None], np.sqrt(share[active] / of_constant)
         if root.shape[0] < root.shape[1]:  # the same from a matrix of rows by rows
-            leverage = 1 - np.diag(np.linalg.inv(np.eye(len(root)) + root @ root.T))
+            root = root.astype(np.float32, copy=False)
+            gram = (root @ root.T).astype(np.float64) / penalty + np.outer(constant, constant)
+            gram.flat[:: len(root) + 1] += 1.0
+            leverage = 1 - np.diag(np.linalg.inv(gram))
         else:
+            root = np.column_stack([root.astype(np.float64) / np.sqrt(penalty), constant])
             inverse = np.linalg.inv(np.eye(root.shape[1]) + root.T @ root)
             leverage = np.einsum("ij,ij->i", root @ inverse, root)
         margin[active] = 1 - (1 - margin[active]) / np.maximum(1 - leverage, 0.05)
@@ -215,10 +217,13 @@ def _believed(model: LinearModel, values: np.ndarray, signs: np.ndarray, share: 
 
     Of F columns of noise the M best have squared correlations of about 2 log(F / M) / N; half of that is not counted.
     """
-    values, centred = (part - np.average(part, axis=0, weights=share) for part in (values, signs))
-    spread = np.sqrt(np.maximum(np.average(values**2, axis=0, weights=share), 1e-18))
-    products = ((values.T * share) @ centred / spread[:, None]) ** 2 / np.maximum(share @ centred**2, 1e-18)
-    excess = 1 - np.log(n_features / len(spread)) / np.maximum(products.max(axis=1), 1e-9)
+    if n_features == values.shape[1]:
+        return 1.0  # nothing was chosen
+    share = (share / share.sum()).astype(values.dtype)
+    weighted, constant = values.T * share, share @ signs
+    spread = np.sqrt(np.maximum(np.einsum("ji,ij->j", weighted, values) - weighted.sum(axis=1) ** 2, 1e-18))
+    squares = (weighted @ (signs - constant) / spread[:, None]) ** 2 / np.maximum(1 - constant**2, 1e-18)
+    excess = 1 - np.log(n_features / len(spread)) / np.maximum(len(values) * squares.max(axis=1), 1e-9)
     return float(np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18))
 
 
@@ -242,18 +247,21 @@ def fit_logistic(
     """
     codes = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0).astype(np.int64)
 
-    def fit(table: Any, most: int) -> tuple[Any, np.ndarray, slice]:
+    def fit(table: Any, most: int) -> tuple[float, LogisticRegression, np.ndarray, slice]:
         rows = slice(None, None, -(-len(codes) // most))
-        values = table.dense()[rows]
-        return LogisticRegression(max_iter=1000).fit(values, codes[rows], weights[rows] / weights.mean()), values, rows
+        values, labels, share = table.dense()[rows], codes[rows], weights[rows] / weights.mean()
+        fitted = LogisticRegression(max_iter=1000).fit(values, labels, share)
+        scores = fitted.decision_function(values)
+        scores = np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores
+        losses = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(labels)), labels]
+        return float(share @ losses), fitted, values, rows
 
-    costs: list[float] = []
     with one_blas_thread():
-        for table in tables if len(tables) > 1 else ():
-            fitted, values, rows = fit(table, FEW_LOGISTIC_ROWS)
-            costs.append(log_loss(codes[rows], fitted.predict_proba(values), sample_weight=weights[rows]))
-        best = int(np.argmin(costs)) if costs else 0
-        fitted, values, rows = fit(tables[best], MOST_LOGISTIC_ROWS)
+        found = [fit(table, MOST_ROWS if len(tables) > 1 else MOST_LOGISTIC_ROWS) for table in tables]
+        best = int(np.argmin([cost for cost, *_ in found]))
+        if len(tables) > 1 and len(codes) > MOST_ROWS:
+            found[best] = fit(tables[best], MOST_LOGISTIC_ROWS)
+        _, fitted, values, rows = found[best]
         model = LinearModel(fitted.coef_.astype(np.float64), fitted.intercept_.astype(np.float64))
-        slope = _believed(model, values, targets[rows], weights[rows] / weights[rows].mean(), n_features)
+        slope = _believed(model, values, targets[rows], weights[rows], n_features)
     return model.rescaled(np.zeros(len(model.coef)), np.full(len(model.coef), slope)), best

@@ -24,6 +24,8 @@ _LEAST_SHARE_OF_COPIES = 0.01
 _LEAST_SHARE_OF_NEAR_COPIES, _LEAST_SHARE_OF_NEAR_ROWS = 0.05, 0.4
 #: A class of fewer rows is rare; a column with a higher score on held-out rows is suspected to be a leak.
 _FEW_ROWS, _LEAK = 10, 0.95
+#: Rows of each class whose ranks are looked at.
+_MOST_RANKED = 1000
 #: Correlation of columns that are nearly copies; sought among so many columns, in so many rows.
 _NEAR_COPY, _MOST_COMPARED = 0.995, (2000, 1000)
 #: More sets of copied columns are one alert.
@@ -284,16 +286,20 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
         if not frequent.all() and np.count_nonzero(counts >= _FEW_ROWS) > 1:
             used, X = used[frequent], X[frequent]
     y = rows.y[used]
-    targets = [y == label for label in np.unique(y)] if classes else [rankdata(y)]
+    # Evenly some rows of each class tell which columns to look at.
+    labels = np.unique(y) if classes else np.zeros(1)
+    groups = [np.flatnonzero(y == label) if classes else np.arange(y.size) for label in labels]
+    some = np.sort(np.concatenate([group[:: -(-group.size // _MOST_RANKED)] for group in groups]))
+    targets = [y[some] == label for label in labels] if classes else [rankdata(y[some])]
     # Levels may tell together what none tells alone.
     suspects = set(np.flatnonzero(np.bincount(evaluation.units) > 1).tolist()) if classes else set()
-    step = max(1, _CELLS_AT_ONCE // max(1, X.shape[0]))
+    step = max(1, _CELLS_AT_ONCE // some.size)
     for start in range(0, X.shape[1], step):
-        ranks = rankdata(np.nan_to_num(X[:, start : start + step]), axis=0)
+        ranks = rankdata(np.nan_to_num(X[some, start : start + step]), axis=0)
         for target in targets:
             if classes:
                 n = int(target.sum())
-                area = (ranks[target].sum(axis=0) - n * (n + 1) / 2) / n / max(1, y.size - n)
+                area = (ranks[target].sum(axis=0) - n * (n + 1) / 2) / n / max(1, some.size - n)
                 found = np.abs(area - 0.5) > 0.45
             else:
                 centred, deviation = ranks - ranks.mean(axis=0), target - target.mean()

@@ -16,7 +16,7 @@ from tamiz.evaluation.alerts import find_row_alerts
 from tamiz.evaluation.folds import Fold, make_folds, take_columns
 from tamiz.evaluation.intervals import Interval
 from tamiz.evaluation.metrics import Metric, Parts, get_metric
-from tamiz.evaluation.null import permutation_null
+from tamiz.evaluation.null import finite_mean, permutation_null
 from tamiz.evaluation.pools import run_parallel
 from tamiz.evaluation.results import Evaluation, FoldResult, interval_of_parts, measure_moments, model_output
 from tamiz.evaluation.subjects import Subject
@@ -24,6 +24,8 @@ from tamiz.rows.rows import Part, Rows
 from tamiz.tables import TableEncoder
 from tamiz.tables.load import read_rows
 
+#: Of tables with more cells, targets are shuffled over this many folds: their test rows are many.
+MOST_CELLS, NULL_FOLDS = 5_000_000, 2
 #: Called with (what is done, parts done, all parts); what it raises ends the evaluation.
 Progress = Callable[[str, int, int], None]
 
@@ -221,7 +223,12 @@ def cross_validate(
     evaluation = Evaluation(metric, task, model, results, splits, rows.y, names, n_folds, kept, subject.units)
     if not n_permutations:
         return evaluation
-    null = permutation_null(shared, selectors, evaluation.score.value, n_permutations, n_jobs=n_jobs, progress=tell)
+    n_tested = len(folds) if rows.used.size * rows.columns.size <= MOST_CELLS else min(NULL_FOLDS, len(folds))
+    observed = finite_mean(metric.combine([fold.kept for fold in results[:n_tested]]))
+    tested = dataclasses.replace(shared, folds=folds[:n_tested])
+    null = permutation_null(tested, selectors, observed, n_permutations, n_jobs=n_jobs, progress=tell)
+    if n_tested < len(folds):
+        null.always_kept.fill(np.nan)  # by all folds
     return dataclasses.replace(evaluation, null=null)
 
 

@@ -40,8 +40,8 @@ class Null:
         Mean score of the selection, for each permutation.
     stabilities : ndarray of float, shape (n_permutations,)
         Nogueira's stability of what the folds kept; NaN where it is not defined.
-    always_kept : ndarray of int, shape (n_permutations,)
-        Number of columns that every fold kept.
+    always_kept : ndarray of float, shape (n_permutations,)
+        Number of columns that every fold kept; NaN where only some of the folds were run.
     p_value : float
         Sequential p value, see :func:`sequential_p_value`.
 
@@ -75,12 +75,12 @@ class Null:
     @property
     def score(self) -> float:
         """Mean score with shuffled targets."""
-        return _mean(self.scores)
+        return finite_mean(self.scores)
 
     @property
     def stability(self) -> float:
         """Mean stability with shuffled targets."""
-        return _mean(self.stabilities)
+        return finite_mean(self.stabilities)
 
     @property
     def highest_stability(self) -> float:
@@ -94,7 +94,14 @@ class Null:
         return {name: getattr(self, name) for name in names} | {"always_kept": float(self.always_kept.mean())}
 
 
-def _mean(values: np.ndarray) -> float:
+def finite_mean(values: np.ndarray) -> float:
+    """Compute the mean of the finite values; NaN if there are none.
+
+    Examples
+    --------
+    >>> finite_mean(np.array([1.0, np.nan, 2.0]))
+    1.5
+    """
     return float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
 
@@ -238,10 +245,10 @@ def permutation_null(
         for first in range(0, len(results), n_folds):
             parts, supports = zip(*results[first : first + n_folds], strict=True)
             values, kept = task.metric.combine(parts), np.array(supports)
-            found.append((_mean(values), nogueira_stability(kept), int(kept.all(axis=0).sum())))
+            found.append((finite_mean(values), nogueira_stability(kept), int(kept.all(axis=0).sum())))
         progress("shuffled targets", len(found), n_permutations)
         p_value, needed = sequential_p_value(sign * np.array([score for score, _, _ in found]), sign * observed)
         if needed < len(found) or p_value * needed >= ENOUGH:
             break
     table = np.array(found[:needed], dtype=np.float64)
-    return Null(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), p_value)
+    return Null(table[:, 0], table[:, 1], table[:, 2], p_value)

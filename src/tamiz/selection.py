@@ -159,8 +159,11 @@ class Selection:
 
     @property
     def names(self) -> list[str]:
-        """Names of the kept features, the best first."""
-        return [self.name_of(i) for i in self.ordered]
+        """Names of the kept features, or groups, the best first: columns of the table behind a ``TableEncoder``."""
+        if self.group_names is None:
+            return [self.name_of(i) for i in self.ordered]
+        order = np.argsort(self.group_ranking)[: np.count_nonzero(self.group_support)]
+        return [str(name) for name in self.group_names[order]]
 
     @property
     def group_ranking(self) -> np.ndarray:

@@ -155,7 +155,7 @@ def test_the_levels_of_an_encoded_column_are_one_group():
     frame = pd.DataFrame(X).add_prefix("c").assign(colour=random.choice(["red", "green", "blue"], 300))
     y = X[:, :6].sum(axis=1) + 3 * (frame["colour"] == "red") + random.normal(size=300)
     found = make_pipeline(TableEncoder(), KnockoffSelection(n_draws=2)).fit(frame, y)[-1]
-    assert {"colour=red", "colour=green", "colour=blue", "c0"} <= set(found.selection_.names)
+    assert {"colour", "c0"} <= set(found.selection_.names)
     assert len(np.unique(found.q_values_[-3:])) == 1
 
 

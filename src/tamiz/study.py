@@ -220,7 +220,7 @@ class Study:
                 "targets": self.targets,
                 "task": self.task,
                 "n_rows": self.passes[0].n_rows if self.passes else self.rows.n_rows,
-                "n_features": len(evaluation.names),
+                "n_features": evaluation.n_features,
                 "k": self.selection.n_features_to_select,
                 "variant": self.settings.get("variant"),
                 "network": self.settings.get("network"),

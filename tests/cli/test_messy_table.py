@@ -14,7 +14,7 @@ TROUBLES = (
     ("weight", "holds numbers with 'kg'"),
     ("since", "holds dates"),
     ("sex", "another spelling of the same category"),
-    ("customer", "text with more than 50 different values"),
+    ("customer", "a different text in nearly every row"),
     ("country", "the same value in every row"),
     ("postcode", "codes rather than amounts"),
     ("coupon", "has no value in 97% of the rows"),

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from tamiz import select
 from tamiz.evaluation.alerts import (
-    count_copies,
+    find_repeated,
     find_identifiers,
     find_row_alerts,
     find_target_alerts,
@@ -26,7 +26,7 @@ def test_copies_are_counted_but_not_where_chance_makes_them():
     generator = np.random.default_rng(0)
     X = np.tile(generator.normal(size=(15, 10)), (4, 1))
     y = np.tile(generator.integers(0, 2, 15), 4)
-    assert count_copies(X, y) == count_copies(sp.csr_matrix(X), y) == 45
+    assert find_repeated(X, y).sum() == find_repeated(sp.csr_matrix(X), y).sum() == 45
     (alert,) = find_row_alerts(Rows(X, y))
     assert "45 of 60 rows are copies" in alert.message
     survey = generator.integers(0, 2, size=(200, 5)).astype(float)
@@ -136,3 +136,56 @@ def test_a_tenth_of_rows_that_nearly_repeat_is_found_behind_a_running_number(noi
     found = find_row_alerts(Rows(np.column_stack([X, np.arange(330)]), np.zeros(330)))
     assert kinds(found) == ["near-repeated rows", "identifier"]
     assert found[0].message.startswith("18% of the rows nearly repeat another")
+
+
+def table_with_gaps():
+    generator = np.random.default_rng(0)
+    a, gaps = generator.normal(1000, 1, 400), generator.random(400) < 0.05
+    frame = pandas.DataFrame({"a": a, "c": generator.normal(size=400), "e": generator.normal(2000, 1, 400)})
+    frame["copy"], frame["near"] = np.where(gaps, np.nan, 5 - 2 * a), np.where(gaps, np.nan, a + 0.01 * frame["c"])
+    frame.loc[gaps, "e"] = np.nan
+    return frame, np.where(frame["c"] + generator.normal(size=400) > 0, "p", "q")
+
+
+@pytest.mark.parametrize("missing", ["median", "indicator"])
+def test_copies_with_gaps_are_found_and_common_gaps_make_none(missing):
+    frame, y = table_with_gaps()
+    study = select(frame, y, 1, missing=missing, network="linear", permutations=0)
+    assert [alert.columns for alert in study.alerts if alert.kind.endswith("copy")] == [("a", "copy", "near")]
+
+
+def test_gaps_that_tell_the_target_are_a_leak():
+    generator = np.random.default_rng(0)
+    y = generator.normal(size=300)
+    frame = pandas.DataFrame({"a": y + generator.normal(size=300), "b": generator.normal(size=300)})
+    frame["closed_on"] = np.where(y > 0, generator.normal(size=300), np.nan)
+    for target in (np.where(y > 0, "p", "q"), (y > 0) + 0.01 * y):
+        study = select(frame, target, 1, missing="indicator", network="linear", permutations=0)
+        assert ("leak", ("closed_on",)) in [(alert.kind, alert.columns) for alert in study.alerts]
+
+
+def test_a_repeated_row_or_a_gap_does_not_hide_a_running_number():
+    generator = np.random.default_rng(0)
+    frame = pandas.DataFrame(generator.normal(size=(60, 4))).add_prefix("x").assign(id=100_000 + np.arange(60.0))
+    with_gap = frame.copy()
+    with_gap.loc[7, "id"] = np.nan
+    for table in (pandas.concat([frame, frame.iloc[:1]]), with_gap):
+        study = select(table, np.resize(["p", "q"], len(table)), 1, network="linear", permutations=0)
+        assert [alert.columns for alert in study.alerts if alert.kind == "identifier"] == [("id",)]
+
+
+@pytest.mark.parametrize("step", [1, 10, 0.5])
+def test_a_target_with_any_constant_step_is_a_running_number(step):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    assert kinds(find_target_alerts(Rows(X, 7 + step * np.arange(300)), "regression")) == ["running target"]
+
+
+def test_dropped_columns_are_neither_counted_nor_alerted():
+    generator = np.random.default_rng(0)
+    y = np.resize(["p", "q"], 100)
+    frame = pandas.DataFrame(generator.normal(size=(100, 5)), columns=list("abcde")).assign(leak=(y == "p") * 1.0)
+    frame["f"] = 2 * frame["e"]
+    study = select(frame, y, 2, drop=["leak", "f"], network="linear", permutations=0)
+    assert not {"leak", "copy"} & {alert.kind for alert in study.alerts}
+    assert "of 5 columns" in study.verdict or "No sign" in study.verdict
+    assert study.to_dict()["n_features"] == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,16 +37,17 @@ _MOST_CELLS = 20_000_000
 _CELLS_AT_ONCE = 4_000_000
 
 
-def count_copies(X: Any, y: Any) -> int:
-    """Count the rows that are copies of an earlier row, features and target alike.
+def find_repeated(X: Any, y: Any) -> np.ndarray:
+    """Mark the rows that are copies of an earlier row, features and target alike.
 
-    Columns of few values make equal rows by chance; where that is likely, none are counted.
+    Columns of few values make equal rows by chance; where that is likely, none are marked.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> count_copies(np.vstack([X, X[:5]]), np.zeros(35)), count_copies(np.zeros((40, 2)), np.zeros(40))
-    (5, 0)
+    >>> found = [find_repeated(table, np.zeros(35)) for table in (np.vstack([X, X[:5]]), np.zeros((35, 2)))]
+    >>> [np.flatnonzero(rows).tolist() for rows in found]
+    [[30, 31, 32, 33, 34], []]
     """
     if sp.issparse(X):
         X = sp.csr_matrix(X)
@@ -54,11 +57,14 @@ def count_copies(X: Any, y: Any) -> int:
         X = np.ascontiguousarray(X)
         rows = [row.tobytes() for row in X]
         distinct = np.array([np.unique(X[:, j]).size for j in range(min(X.shape[1], 200))])
-    seen = {row + repr(target).encode() for row, target in zip(rows, np.asarray(y).tolist(), strict=True)}
-    copies = len(rows) - len(seen)
-    if copies and distinct is not None and np.log(distinct).sum() < np.log(10.0 * len(rows) ** 2):
-        return 0
-    return copies
+    rows = [row + repr(target).encode() for row, target in zip(rows, np.asarray(y).tolist(), strict=True)]
+    seen, repeated = set[bytes](), np.zeros(len(rows), dtype=bool)
+    for number, row in enumerate(rows):
+        repeated[number] = row in seen
+        seen.add(row)
+    if repeated.any() and distinct is not None and np.log(distinct).sum() < np.log(10.0 * len(rows) ** 2):
+        repeated[:] = False
+    return repeated
 
 
 def find_identifiers(X: Any) -> dict[int, str]:
@@ -77,7 +83,8 @@ def find_identifiers(X: Any) -> dict[int, str]:
     found = {}
     for j in range(X.shape[1]):
         column = np.asarray(X[:, j], dtype=np.float64)
-        if not np.all(np.isfinite(column)) or np.any(column != np.round(column)):
+        column = column[np.isfinite(column)]
+        if column.size < max(_LEAST_ROWS, 0.9 * X.shape[0]) or np.any(column != np.round(column)):
             continue
         if is_running_number(column):
             found[j] = "a running number"
@@ -89,8 +96,9 @@ def find_identifiers(X: Any) -> dict[int, str]:
 def find_column_copies(X: Any) -> list[tuple[int, int, bool]]:
     """Find pairs of columns that are copies of each other, up to unit and sign, or nearly; tell which are exact.
 
-    Copies have the same projection on a random direction, so that of many columns only neighbours in the order of projections
-    are compared; near copies are not sought there.
+    Columns are compared in the rows where both have a value. Copies without gaps have the same projection on a random
+    direction, so that of many columns only neighbours in the order of projections are compared; near copies are not sought
+    there.
 
     Examples
     --------
@@ -100,29 +108,39 @@ def find_column_copies(X: Any) -> list[tuple[int, int, bool]]:
     """
     if sp.issparse(X) or X.shape[0] < _LEAST_ROWS:
         return []
-    Z = np.nan_to_num(np.asarray(X, dtype=np.float64))
-    Z = Z - Z.mean(axis=0)
+    X = np.asarray(X, dtype=np.float64)
+    known = np.isfinite(X)
+    whole, n_known = bool(known.all()), np.maximum(known.sum(axis=0), 1)
+    Z = X if whole else np.where(known, X, 0.0)
+    Z = Z - Z.sum(axis=0) / n_known
+    if not whole:
+        Z[~known] = 0.0
     Z /= np.maximum(np.linalg.norm(Z, axis=0), 1e-300)
-    least = _NEAR_COPY if Z.shape[1] <= _MOST_COMPARED[1] else 1 - 1e-6
-    if least == _NEAR_COPY:
-        some = Z[: _MOST_COMPARED[0]]
-        some = some / np.maximum(np.linalg.norm(some, axis=0), 1e-300)
-        pairs = np.argwhere(np.triu(np.abs(some.T @ some) > _NEAR_COPY, 1))
+    if few := Z.shape[1] <= _MOST_COMPARED[1]:
+        some, held = Z[: _MOST_COMPARED[0]], known[: _MOST_COMPARED[0]].astype(np.float64)
+        in_both = (some**2).T @ held  # the square sum of each column where the other one has a value
+        pairs = np.argwhere(np.triu((some.T @ some) ** 2 > 0.98 * in_both * in_both.T, 1))
     else:
         projected = np.abs(np.random.default_rng(0).normal(size=Z.shape[0]) @ Z)
         order = np.argsort(projected, kind="stable")
         near = np.flatnonzero((np.diff(projected[order]) < 1e-5) & (projected[order][1:] > 0))
         pairs = np.sort(np.column_stack([order[near], order[near + 1]]), axis=1)
-    alike = [(i, j, abs(float(Z[:, i] @ Z[:, j]))) for i, j in pairs.tolist()]
-    return sorted((i, j, r > 1 - 1e-6) for i, j, r in alike if r > least)
+    found = []
+    for i, j in pairs.tolist():
+        both = known[:, i] & known[:, j]
+        one, other = (column - column.mean() if column.size else column for column in (Z[both, i], Z[both, j]))
+        r = abs(float(one @ other)) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-300)
+        if both.sum() >= _LEAST_ROWS and r > (_NEAR_COPY if few else 1 - 1e-6):
+            found.append((i, j, r > 1 - 1e-6))
+    return sorted(found)
 
 
-def _find_copy_alerts(rows: Rows, X: Any) -> list[Alert]:
+def _find_copy_alerts(rows: Rows, copies: list[tuple[int, int, bool]]) -> list[Alert]:
     """Name each set of columns that are copies or nearly so; columns of several levels are not compared."""
     single = np.bincount(rows.columns, minlength=len(rows.names)) == 1
     first, exact = np.arange(single.size), np.zeros(single.size, dtype=bool)
     near = exact.copy()
-    for i, j, same in find_column_copies(X):
+    for i, j, same in copies:
         i, j = rows.columns[[i, j]]
         if single[i] and single[j]:
             first[first == first[j]] = first[i]
@@ -158,26 +176,33 @@ def find_row_alerts(rows: Rows) -> list[Alert]:
     """
     n_features = max(1, rows.columns.size)
     some = rows.used[: max(1, _MOST_CELLS // n_features)]
-    part = rows.fold(some, some[:1])[0]
-    found = []
-    identifiers = find_identifiers(part.X)  # these differ in rows that are copies otherwise
+    part, found = rows.fold(some, some[:1])[0], list[Alert]()
+    with_gaps, numbers = part.X, getattr(rows.source, "numbers", None)
+    if numbers is not None and not sp.issparse(numbers) and np.isnan(numbers).any():
+        encoder = copy.copy(rows.encoder).set_params(impute=False)  # imputed values hide copies and running numbers
+        with_gaps = encoder.fit(rows.source, rows=some).transform(rows.source, rows=some)
+    column_copies, repeated = find_column_copies(with_gaps), find_repeated(part.X, part.y)
+    identifiers = find_identifiers(with_gaps[~repeated] if repeated.any() else with_gaps)
     measured = np.delete(np.arange(part.X.shape[1]), list(identifiers))
-    copies = count_copies(part.X[:, measured] if identifiers else part.X, part.y)
-    if copies and copies >= _LEAST_SHARE_OF_COPIES * some.size:
+    if identifiers:  # they differ in rows that are copies otherwise
+        repeated = find_repeated(part.X[:, measured], part.y)
+    n_repeated = int(repeated.sum())
+    if n_repeated and n_repeated >= _LEAST_SHARE_OF_COPIES * some.size:
         message = (
-            f"{copies:,} of {some.size:,} rows are copies of other rows. Copies in the training and the test part of a fold "
+            f"{n_repeated:,} of {some.size:,} rows are copies of other rows. Copies in the training and the test part of a fold "
             "make the score too good: remove them, or keep them together with groups."
         )
         found.append(Alert("repeated rows", (), message))
     elif rows.groups is None and rows.time is None:
-        share = share_of_near_copies(part.X[:, measured] if identifiers else part.X)
+        measured = np.setdiff1d(measured, [other for _, other, _ in column_copies])
+        share = share_of_near_copies(part.X[:, measured] if measured.size < part.X.shape[1] else part.X)
         if share >= _LEAST_SHARE_OF_NEAR_COPIES:
             message = (
                 f"{share:.0%} of the rows nearly repeat another row, as those of one patient or machine do. In the training and "
                 "the test part of a fold they make the score too good: keep them together with groups, or name the time."
             )
             found.append(Alert("near-repeated rows", (), message))
-    found += _find_copy_alerts(rows, part.X)
+    found += _find_copy_alerts(rows, column_copies)
     for kind in ("a running number", "an identifier"):
         names = tuple(rows.names[rows.columns[j]] for j, its in identifiers.items() if its == kind)
         if names:
@@ -295,8 +320,9 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
     suspects = set(np.flatnonzero(np.bincount(evaluation.units) > 1).tolist()) if classes else set()
     step = max(1, _CELLS_AT_ONCE // some.size)
     for start in range(0, X.shape[1], step):
-        ranks = rankdata(np.nan_to_num(X[some, start : start + step]), axis=0)
-        for target in targets:
+        part = X[some, start : start + step]
+        tables = (np.nan_to_num(part), np.isnan(part)) if np.isnan(part).any() else (part,)
+        for ranks, target in itertools.product((rankdata(table, axis=0) for table in tables), targets):
             if classes:
                 n = int(target.sum())
                 area = (ranks[target].sum(axis=0) - n * (n + 1) / 2) / n / max(1, some.size - n)
@@ -304,7 +330,7 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
             else:
                 centred, deviation = ranks - ranks.mean(axis=0), target - target.mean()
                 spread = np.linalg.norm(centred, axis=0) * np.linalg.norm(deviation)
-                found = np.abs(centred.T @ deviation) > 0.95 * np.maximum(spread, 1e-12)
+                found = np.abs(centred.T @ deviation) > 0.85 * np.maximum(spread, 1e-12)
             suspects.update(evaluation.units[start : start + step][found].tolist())
     place = np.full(rows.n_rows, -1)
     place[used] = np.arange(y.size)
@@ -314,7 +340,7 @@ def find_leaks(evaluation: Evaluation, rows: Rows, X: Any) -> list[Alert]:
     everything = evaluation.interval("all_features").value if metric is evaluation.metric else 1.0
     leaks = []
     for unit in sorted(suspects):
-        own, parts = np.nan_to_num(np.asarray(X[:, evaluation.units == unit], dtype=np.float64)), []
+        own, parts = np.asarray(X[:, evaluation.units == unit], dtype=np.float64), []
         for train, test in evaluation.splits[: evaluation.n_folds]:
             train, test = train[place[train] >= 0], test[place[test] >= 0]
             tree: Any = DecisionTreeClassifier(max_depth=4, class_weight="balanced", random_state=0)
@@ -403,7 +429,7 @@ def find_alerts(
     support, again : ndarray of bool
         Columns that were kept, and those that a fit with another seed keeps.
     """
-    rows = subject.rows
+    rows, left = subject.rows, {subject.unit_names[unit] for unit in subject.allowed}
     found = [
         *find_leaks(evaluation, rows, X),
         *find_row_alerts(rows),
@@ -412,4 +438,11 @@ def find_alerts(
         *find_seed_alerts(subject.unit_names, support, again),
         *getattr(rows.source, "alerts", ()),
     ]
-    return tuple({(alert.kind, alert.columns): alert for alert in reversed(found)}.values())[::-1]
+    about = {(alert.kind, alert.columns): alert for alert in reversed(found)}
+    # Of columns that are dropped there is nothing to tell, nor of what was a copy of one of them.
+    dropped = {*subject.unit_names} - left
+    return tuple(
+        alert
+        for (kind, columns), alert in reversed(about.items())
+        if not dropped.intersection(columns) or len(left.intersection(columns)) > kind.endswith("copy")
+    )

@@ -219,8 +219,8 @@ def cross_validate(
     results, selectors = map(list, zip(*found, strict=True))
     kept = int(np.median([fold.support.sum() for fold in results])) if n_kept is None else n_kept
     splits = [(rows.weighted(train), rows.weighted(test)) for train, test in folds]
-    names, model = subject.unit_names, subject.model_name
-    evaluation = Evaluation(metric, task, model, results, splits, rows.y, names, n_folds, kept, subject.units)
+    names, model, about = subject.unit_names, subject.model_name, (subject.units, subject.allowed.size)
+    evaluation = Evaluation(metric, task, model, results, splits, rows.y, names, n_folds, kept, *about)
     if not n_permutations:
         return evaluation
     n_tested = len(folds) if rows.used.size * rows.columns.size <= MOST_CELLS else min(NULL_FOLDS, len(folds))

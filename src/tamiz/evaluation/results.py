@@ -115,6 +115,8 @@ class Evaluation:
         Columns that are kept (the median over the folds, where these differ and nothing else is known).
     units : ndarray of int
         Column of the table of each column of the encoded matrix.
+    n_features : int
+        Columns of the table that may be kept: all but those that are dropped.
     null : Null or None
         What shuffled targets give over the same folds; None if that was not computed.
     test_score : Interval or None
@@ -131,11 +133,12 @@ class Evaluation:
     n_folds: int
     n_kept: int
     units: np.ndarray
+    n_features: int
     null: Null | None = None
     test_score: Interval | None = None
 
     def __repr__(self) -> str:
-        score, kept = self.score, f"{self.n_kept} of {len(self.names)} columns"
+        score, kept = self.score, f"{self.n_kept} of {self.n_features} columns"
         return f"Evaluation({kept}, {self.metric.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}))"
 
     def values(self, what: str) -> np.ndarray:
@@ -180,7 +183,7 @@ class Evaluation:
     @property
     def verdict(self) -> str:
         """Sum up in one sentence: is there anything, and by how much may the kept columns be worse than all."""
-        n_kept, n_features, null = self.n_kept, len(self.names), self.null
+        n_kept, n_features, null = self.n_kept, self.n_features, self.null
         kept, predict = f"{n_kept:,} of {counted(n_features, 'column')}", "predicts" if n_kept == 1 else "predict"
         sign, chance, score = self.metric.sign, self.chance, self.score.value
         tested = "not compared with shuffled targets"

@@ -201,7 +201,7 @@ def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
         "target": ", ".join(study.targets),
         "targets": study.targets,
         "n_rows": rows.n_rows,
-        "n_features": len(columns),
+        "n_features": evaluation.n_features,
         "notes": study.notes,
         "settings": settings,
         "seed": study.settings.get("seed"),

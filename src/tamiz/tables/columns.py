@@ -34,7 +34,7 @@ _DATE_FORMATS = (
 )
 _EPOCH = datetime.datetime(1970, 1, 1)
 #: Why a column that names the rows is left out of the selection.
-IDENTIFIER = "a different text in every row, as identifiers have"
+IDENTIFIER = "a different text in nearly every row, as identifiers have"
 CONSTANT = "the same value in every row"
 #: Longer texts are remarks, not names.
 _LONGEST_IDENTIFIER = 64
@@ -114,7 +114,7 @@ def spelt_numbers(cells: Sequence[str], comma: bool = False) -> tuple[list[float
     """
     texts, units = [], []
     for cell in cells:
-        match = _SPELT.fullmatch(cell)
+        match = _SPELT.fullmatch(cell.replace("\u2212", "-"))
         if match is None or (match["before"] and match["after"]):
             return None
         texts.append(match["sign"] + _BLANKS.sub("", match["number"].strip()))
@@ -225,7 +225,7 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
         return "no values at all"
     if used.size == 1 and np.all(column.codes >= 0):
         return CONSTANT
-    all_differ = used.size == column.codes.size > 2 and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
+    all_differ = used.size >= max(3, 0.95 * column.codes.size) and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
     numbers = [is_number(value) for value in column.categories]
     if all_differ and np.mean(numbers) <= 0.5:
         return IDENTIFIER
@@ -340,11 +340,12 @@ def find_codes(table: DataTable) -> list[str]:
 
 
 def is_running_number(values: np.ndarray) -> bool:
-    """Check whether values are whole numbers that follow each other, in any order, each of them once.
+    """Check whether values follow each other by the same step, in any order, each of them once.
 
     Examples
     --------
-    >>> is_running_number(np.arange(30.0)[::-1]), is_running_number(np.arange(30.0) ** 2)
+    >>> is_running_number(5 + np.arange(30.0)[::-1] / 2), is_running_number(np.arange(30.0) ** 2)
     (True, False)
     """
-    return values.size >= _LEAST_ROWS and bool(np.all(np.diff(np.sort(values)) == 1))
+    steps = np.diff(np.sort(values))
+    return values.size >= _LEAST_ROWS and bool(np.all(np.abs(steps - steps[0]) < 1e-6 * steps[0]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
+import numbers
 import os
 import time as clock
 import warnings
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tamiz._utils.extras import connect, library_versions
-from tamiz._utils.text import discard, quote, suggest, to_plain
+from tamiz._utils.text import counted, discard, quote, suggest, to_plain
 from tamiz._utils.validation import collect_lazy, resolve_n_features_to_select
 from tamiz._version import __version__
 from tamiz.core.gates import possible_counts
@@ -48,6 +50,15 @@ from tamiz.tables.passes import BigTable, open_large
 
 #: Parameters of the estimator that :func:`select` hands on.
 _MODEL_OPTIONS = ("network", "variant", "loss", "class_weight", "training", "keep", "drop", "costs", "budget")
+
+#: What the command and the estimators call what :func:`select` calls otherwise.
+_OF_OTHERS = {
+    "seed": "random_state",
+    "folds": "cv",
+    "jobs": "n_jobs",
+    "n_features_to_select": "k",
+    "sample_weight": "weights",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,7 +540,11 @@ def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, A
     reading = {"max_categories", *ReadOptions.__dataclass_fields__} - {"target", "roles", "texts", "need_target"}
     for name in options:
         if name not in reading and name not in _MODEL_OPTIONS:
-            raise TypeError(f"select has no option {name!r}.{suggest(name, [*_MODEL_OPTIONS, *sorted(reading)])}")
+            known = [*inspect.signature(select).parameters, *_MODEL_OPTIONS, *sorted(reading)]
+            right = _OF_OTHERS.get(name)
+            raise TypeError(
+                f"select has no option {name!r}." + (f" It is {right!r}." if right else suggest(name, known))
+            )
     found = {name: value for name, value in options.items() if name not in _MODEL_OPTIONS and value is not None}
     if found.pop("keep_na", False):
         found["na_values"] = ()  # in the words that a saved model keeps
@@ -546,7 +561,7 @@ def _make_estimator(rows: Rows, task: str, k: Any, missing: str, seed: int, opti
     if budget is not None and k not in ("auto", None):
         raise ValueError("budget takes the place of k: give one of them.")
     auto = k is None or (isinstance(k, str) and k == "auto")
-    if isinstance(k, str) and not auto:
+    if not auto and not isinstance(k, numbers.Real):
         raise ValueError(f"k must be a number, a fraction or 'auto', got {k!r}.")
     parameters = {
         **options,
@@ -590,8 +605,8 @@ def _describe_choice(model: Any, n_columns: int) -> str:
     choice = model.selection_.choices["n_features_to_select"]
     best = choice["candidates"][int(np.nanargmax(np.array(choice["mean"], dtype=float)))]
     return (
-        f"Columns to keep: {choice['chosen']:,} of {n_columns:,}, the fewest within one standard error of the best mean score "
-        f"(of {best:,}) on {len(choice['scores'][0])} folds of all rows; `k` sets the number."
+        f"Columns to keep: {choice['chosen']:,} of {n_columns:,}, the fewest within one standard error of the best mean score, "
+        f"that of {counted(best, 'column')}, on {len(choice['scores'][0])} folds of all rows; `k` sets the number."
     )
 
 

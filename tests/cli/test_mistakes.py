@@ -64,7 +64,7 @@ SELECT = [  # what follows `tamiz select`, exit code, message
     ("nothing.csv -t ill", EXIT_USAGE, "There is no file"),
     ("small.csv", EXIT_USAGE, "--target"),
     ("small.csv -t il", EXIT_USAGE, "Did you mean 'ill'?"),
-    ("small.csv -t ill -k 9", EXIT_USAGE, "-k=9 is more than the 8 feature(s)"),
+    ("small.csv -t ill -k 9", EXIT_USAGE, "-k=9 is more than the 8 features"),
     ("small.csv -t ill -k nan", EXIT_USAGE, "fraction out of range"),
     ("small.csv -t ill -i nope", EXIT_USAGE, "no column to ignore 'nope'"),
     ("small.csv -t ill --task regression", EXIT_USAGE, "holds text"),

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from tamiz import select
 from tamiz.evaluation.alerts import (
-    find_repeated,
     find_identifiers,
+    find_repeated,
     find_row_alerts,
     find_target_alerts,
     share_of_near_copies,

@@ -27,7 +27,9 @@ def make(kept, all_features, *, metric=BALANCED_ACCURACY, null=SHUFFLED, n_kept=
     folds = [FoldResult((kept + e,), (all_features,), (0.5,), support, np.flatnonzero(support), y[:40]) for e in noise]
     splits = [(np.setdiff1d(np.arange(200), part), part) for part in np.split(np.arange(200), 5)]
     names = [f"x{i}" for i in range(n_features)]
-    return Evaluation(metric, metric.tasks[0], "model", folds, splits, y, names, 5, n_kept, np.arange(n_features), n_features, null)
+    return Evaluation(
+        metric, metric.tasks[0], "model", folds, splits, y, names, 5, n_kept, np.arange(n_features), n_features, null
+    )
 
 
 VERDICTS = [  # evaluation, beginning and part of the verdict

@@ -177,7 +177,7 @@ def test_other_plans_are_other_cells(table):
     failure = execute(type(cell)(cell.protocol, cell.name, {**cell.settings, "data": "0" * 32}), table)["failure"]
     assert "not the one that the run was planned with" in failure
     many = microarray(**{**common, "k": [5000]}).make_cells(table)[0]
-    assert "more than the 12 feature(s)" in execute(many, table)["failure"]
+    assert "more than the 12 features" in execute(many, table)["failure"]
 
 
 def test_splits_are_those_of_scikit_learn():

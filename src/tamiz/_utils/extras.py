@@ -75,7 +75,9 @@ def require(package: str, extra: str, what: str) -> Any:
             installed = False
         if installed:
             raise
-        raise MissingExtraError(f'{what} needs {package}. Install it with: pip install "tamiz[{extra}]"') from error
+        raise MissingExtraError(
+            f'{what} needs {package.partition(".")[0]}. Install it with: pip install "tamiz[{extra}]"'
+        ) from error
 
 
 @contextmanager

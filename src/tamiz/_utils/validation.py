@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, validate_data
 
-from tamiz._utils.text import list_some
+from tamiz._utils.text import counted, list_some
 
 _TEXT_ADVICE = "Encode them first (tamiz.TableEncoder does), or drop them."
 _DATE_ADVICE = "Turn them into numbers (tamiz.TableEncoder takes days since the first), or leave them out."
@@ -50,13 +50,14 @@ def resolve_n_features_to_select(value: Any, n_features: int, name: str = "n_fea
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise ValueError(
             f"{name} must be an integer, a fraction in (0, 1) or None (half of the features), got {value!r}."
+            + (" Estimators of this package also take 'auto'." if isinstance(value, str) else "")
         )
     if isinstance(value, Integral):
         if int(value) < 1:
             raise ValueError(f"{name} must be at least 1, got {value}.")
         if int(value) > n_features:
             raise ValueError(
-                f"{name}={value} is more than the {n_features} feature(s) there are; ask for at most {n_features}."
+                f"{name}={value} is more than the {counted(n_features, 'feature')}; ask for at most {n_features}."
             )
         return int(value)
     if not 0.0 < float(value) < 1.0:
@@ -269,7 +270,12 @@ def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
     -------
     ndarray of float64
     """
-    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
+    try:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError("y holds text, but regression needs numbers; for classes take a classifier.") from None
     if not np.isfinite(y).all():
         kind = "NaN" if np.isnan(y).any() else "infinity"
         row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))

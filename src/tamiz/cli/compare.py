@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,9 +55,10 @@ def compare_command(
     scores as CSV and JSON; prints the score of each method for each k, its
     stability, time and rank, with marks from corrected resampled t tests.
     """
-    values = [opt.parse_k(word.strip()) for word in (k or "").split(",") if word.strip()]
-    if k is not None and (not values or "auto" in values):
-        raise CommandError("Give -k numbers of columns, such as -k 5,10,20.", EXIT_USAGE)
+    words = [word.strip() for word in (k or "").split(",") if word.strip()]
+    if k is not None and (not words or any(re.fullmatch(r"[^\d.+-].*", word) for word in words)):
+        raise CommandError(f"Give -k numbers of columns, such as -k 5,10,20; got {k!r}.", EXIT_USAGE)
+    values = [opt.parse_k(word) for word in words]
     opt.check_paths(file)
     network = opt.pick_name(network, opt.NETWORKS, "network")
     names = None if methods is None else [canonical_name(word) for word in methods.split(",") if word.strip()]

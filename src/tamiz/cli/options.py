@@ -114,7 +114,8 @@ def parse_k(text: str) -> int | float | str:
     if text == "auto":
         return text
     try:
-        value: int | float = int(text) if text.lstrip("+-").isdigit() else float(text)
+        number = float(text)
+        value: int | float = int(number) if number.is_integer() else number
     except ValueError:
         wrong = f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}."
         raise CommandError(wrong, EXIT_USAGE) from None

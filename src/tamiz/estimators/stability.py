@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tamiz._utils.text import counted
 from tamiz._utils.validation import Encoded, check_target_length, encoded_columns, finite_number, whole_number
 
 
@@ -194,8 +195,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         share = self.n_selected_per_half_ / n_features
         if self.assumption == "unimodal" and share > 1 / math.sqrt(3):
             raise ValueError(
-                f"The selector keeps {self.n_selected_per_half_:g} of {n_features} feature(s) on a half, too many for a bound "
-                "on the false ones. Let it keep fewer."
+                f"The selector keeps {self.n_selected_per_half_:g} of {counted(n_features, 'feature')} on a half, too many "
+                "for a bound on the false ones. Let it keep fewer."
             )
         steps = 2 * self.n_resamples
         for kept in range(self.n_resamples + 1, steps + 1):

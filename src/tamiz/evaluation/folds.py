@@ -139,6 +139,8 @@ def _folds_of_groups(
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
     n_groups = np.unique(groups).size
+    if n_groups < 2:
+        raise TableError("All rows are of one group: none can be held out. Name another column as groups.")
     if n_groups < n_folds:
         raise TableError(f"There are {n_groups} groups, fewer than the {n_folds} folds. Use fewer folds.")
     kind = StratifiedGroupKFold if task == "classification" else GroupKFold
@@ -154,6 +156,8 @@ def _folds_of_groups(
 def _folds_in_time(y: np.ndarray, task: str, n_folds: int, n_repeats: int, time: np.ndarray) -> list[Fold]:
     if n_repeats > 1:
         raise ValueError("Folds in time are the same in every repeat. Use one repeat.")
+    if np.ptp(time) == 0:
+        raise TableError("All rows are of one time: none comes before another. Name another column as time.")
     order = np.argsort(time, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(np.unique(time, return_inverse=True)[1][order]) != 0])
     wanted = np.arange(1, n_folds + 1) * len(y) / (n_folds + 1)

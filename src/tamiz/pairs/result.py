@@ -255,7 +255,11 @@ class PairSearch:
         many = "at least " if found and found == len(self.pairs) < self.n_tests else ""
         pairs = f"{many}{found or 'no'} pair{'s are' if found > 1 else ' is'} significant (p < 0.05, corrected for "
         pairs += f"{self.n_tests:,} pair{'' if self.n_tests == 1 else 's'})"
-        split = f": {n_own:,} on their own, {len(columns) - n_own:,} only in a pair" if len(columns) else ""
+        split = (
+            f": {n_own:,} on {'its' if n_own == 1 else 'their'} own, {len(columns) - n_own:,} only in a pair"
+            if len(columns)
+            else ""
+        )
         of_columns = f"{len(columns):,} of {len(self.names):,} columns {'is' if len(columns) == 1 else 'are'}"
         return f"{pairs.capitalize()}. {of_columns} significant{split}; {self.n_samples:,} rows."
 

@@ -15,7 +15,7 @@ from scipy import special
 from sklearn.utils import check_random_state, check_scalar
 
 from tamiz._utils.progress import ProgressBar
-from tamiz._utils.text import pick_name
+from tamiz._utils.text import counted, pick_name
 from tamiz.pairs.basis import make_basis
 from tamiz.pairs.blocks import Best, search_all, split
 from tamiz.pairs.columns import ColumnTable, members_of, read_columns
@@ -324,7 +324,9 @@ def _to_result(found: Evidence, table: ColumnTable, target: PairTarget, method: 
             "scale of the target; on another monotone scale (or with some wrong labels) their effects add up."
         )
     if n_tests == 0:
-        note = note or f"There is no pair to judge: {found.n_usable} of {len(names)} column(s) can be searched."
+        note = (
+            note or f"There is no pair to judge: {found.n_usable} of {counted(len(names), 'column')} can be searched."
+        )
     corrected = found.pair_tail.log_corrected(log_p)
     order = np.argsort(log_p, kind="stable")
     raw, partners = found.partner_log_p, found.partners

@@ -94,9 +94,11 @@ class Rows:
             )
         self.sample_weight = self._check_values(sample_weight, "sample_weight")
         if self.sample_weight is not None:
+            if self.sample_weight.dtype.kind not in "biuf":
+                raise ValueError(f"sample_weight must hold numbers, got {self.sample_weight.tolist()[0]!r}.")
             weights = self.sample_weight = self.sample_weight.astype(np.float64)
             if (weights < 0).any() or not weights.any() or not np.isfinite(weights).all():
-                raise ValueError("sample_weight must hold finite numbers, none negative and not all zero.")
+                raise ValueError("sample_weight (weights) must hold finite numbers, none negative and not all zero.")
         self.groups: np.ndarray | None = None
         labels = self._check_values(groups, "groups")
         if labels is not None:

@@ -58,6 +58,11 @@ def as_target(y: Any) -> Any:
     """
     if y is None:
         return None
+    if isinstance(y, str):
+        raise ValueError(
+            f"y must hold the values of the target, got the name {y!r}: hand in that column and the others apart, or use "
+            "tamiz.select, which takes a name."
+        )
     values = np.asarray(y.toarray() if sp.issparse(y) else y)
     if values.dtype.kind == "O":
         plain = np.array([[*row] if isinstance(row, (list, tuple, np.ndarray)) else row for row in values.tolist()])

@@ -225,7 +225,9 @@ def _judge_text(column: TextColumn, max_categories: int) -> str | None:
         return "no values at all"
     if used.size == 1 and np.all(column.codes >= 0):
         return CONSTANT
-    all_differ = used.size >= max(3, 0.95 * column.codes.size) and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
+    all_differ = (
+        used.size >= max(3, 0.95 * column.codes.size) and max(map(len, column.categories)) <= _LONGEST_IDENTIFIER
+    )
     numbers = [is_number(value) for value in column.categories]
     if all_differ and np.mean(numbers) <= 0.5:
         return IDENTIFIER

@@ -326,8 +326,8 @@ def _from_pandas(column: Any, name: str) -> Any:
     kind = getattr(column.dtype, "kind", "O")
     if kind in "iuf" or (kind == "b" and column.hasnans):
         return pl.Series(name, column.to_numpy(dtype=np.float64, na_value=np.nan), nan_to_null=True)
-    if kind == "M" and getattr(column.dtype, "tz", None) is None:
-        return pl.Series(name, column.to_numpy(dtype="datetime64[us]"))
+    if kind in "mM" and getattr(column.dtype, "tz", None) is None:
+        return pl.Series(name, column.to_numpy(dtype=f"{'timedelta' if kind == 'm' else 'datetime'}64[us]"))
     cells = [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
     kinds = {type(cell) for cell in cells if cell is not None}
     if all(issubclass(one, (int, float, np.number, decimal.Decimal)) and one is not bool for one in kinds):
@@ -337,8 +337,8 @@ def _from_pandas(column: Any, name: str) -> Any:
         if all(issubclass(one, base) for one in kinds):
             return pl.Series(name, [c.isoformat() if isinstance(c, datetime.date) else c for c in cells], dtype=dtype)
     raise TableError(
-        f"The data frame cannot be read: column {quote(column.name)} holds values of different types "
-        f"({', '.join(sorted(one.__name__ for one in kinds)[:4])}). Convert it to numbers or to text."
+        f"The data frame cannot be read: column {quote(column.name)} holds values that are neither numbers, text nor "
+        f"dates, or of several types ({', '.join(sorted(one.__name__ for one in kinds)[:4])}). Convert it to numbers or to text."
     )
 
 
@@ -394,7 +394,8 @@ def build_table(
                 table.target_column = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
             else:
                 raise TableError(
-                    f"The target {names[position]!r} holds {kind}, neither classes nor numbers. Convert it first."
+                    f"The target {names[position]!r} holds values of type {kind.base_type()}, "
+                    "neither classes nor numbers. Convert it first."
                 )
         elif is_text or position in as_text:
             cells[position] = column if kind == pl.String else column.cast(pl.String)

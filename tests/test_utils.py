@@ -149,7 +149,7 @@ def test_the_nearest_name_is_suggested_as_it_is_spelt():
     ("content", "name", "error", "message"),
     [
         (None, "toy_extra", MissingExtraError, r'DFS needs toy_extra\. Install it with: pip install "tamiz\[torch\]"'),
-        (None, "toy_extra.inner", MissingExtraError, r"DFS needs toy_extra\.inner"),
+        (None, "toy_extra.inner", MissingExtraError, "DFS needs toy_extra. Install"),
         ("import toy_extra_dependency", "toy_extra", ModuleNotFoundError, "toy_extra_dependency"),
         ("", "toy_extra.inner", ImportError, r"toy_extra\.inner"),  # another version, not a missing one
         ("raise OSError('libtoy.so is missing')", "toy_extra", OSError, r"libtoy\.so"),

@@ -132,6 +132,7 @@ OTHERS = [  # command line, exit code, message
     ("compare small.csv -t ill -m fischer", EXIT_USAGE, "Did you mean 'fisher'?"),
     ("compare small.csv -t ill -m ,", EXIT_USAGE, "at least one method"),
     ("compare small.csv -t ill -k ,", EXIT_USAGE, "Give -k numbers of columns"),
+    ("compare small.csv -t ill -k 2,abc", EXIT_USAGE, "Give -k numbers of columns, such as -k 5,10,20; got '2,abc'"),
     ("compare small.csv -t ill -k 2,99", EXIT_USAGE, "-k=99 is more than the 8"),
     ("compare t.csv -t height -t 8 -t mass -k 2", EXIT_USAGE, "--target names 'mass' twice"),
     ("compare t.csv -t height -t mass -k 2 --task classification", EXIT_USAGE, "Several targets are numbers"),

@@ -100,7 +100,7 @@ def test_microarray_from_the_command_to_the_page(tmp_path):
     done = run(*words, "--learners", "naive", "-k", "5000")
     assert done.exit_code == 1
     said = " ".join(done.stderr.split())
-    assert "colon, split 1, fisher failed: ValueError: -k=5000 is more than the 2000" in said
+    assert "colon, split 1, fisher failed: ValueError: -k=5000 is more than the 2,000 features" in said
     assert "3 cells computed, 0 found finished, 6 failed" in said
     quiet = run(*words, "--learners", "naive", "-k", "5000", "-q")
     assert (quiet.exit_code, quiet.stdout) == (1, "")

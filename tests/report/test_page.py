@@ -175,6 +175,8 @@ def test_a_column_with_levels_is_one_column(houses):
     for said in ("11 levels of Neighborhood", placed, "lowest third of SalePrice", "higher → more SalePrice"):
         assert said in words
     assert f"4 of {len(houses.evaluation.names)} columns kept" in words
+    number = block["names"].index("Neighborhood")
+    assert all(effect > 0 for kept in block["sets"].values() for place, effect in kept if place == number)
     assert "Neighborhood=" not in page  # pictures, lists and data block show columns
     assert (block["nKept"], set(block["names"])) == (4, set(houses.evaluation.names))
     assert page.count("rows are missing") == 3  # gaps are shown as gaps, not as medians

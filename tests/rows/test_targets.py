@@ -129,6 +129,8 @@ BAD = [
     (lambda: encode(np.ones(4)), "the same in every row"),
     (lambda: encode([1.0, np.inf]), "infinity"),
     (lambda: encode(np.ones((4, 0))), "0 feature|no columns"),
+    (lambda: encode(["p", "q"]), "y holds text, but regression needs numbers; for classes take a classifier"),
+    (lambda: as_target("income"), "y must hold the values of the target, got the name 'income'"),
     (lambda: weigh("even"), "must be 'balanced', a dict"),
     (lambda: weigh({"c": 1.0}), r"names 'c', but the classes of y are \['a', 'b'\]"),
     (lambda: weigh({"a": -1.0}), "numbers from 0"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pandas
 import polars
@@ -222,3 +224,11 @@ def test_features_never_share_a_name():
     frame = pandas.DataFrame({"t": ["u", "v", "w", "w"], "t=u": [1.0, 2.0, 3.0, 4.0]})
     encoder = TableEncoder().fit(frame)
     assert encoder.get_feature_names_out().tolist() == ["t=u", "t=u (category)", "t=v", "t=w"]
+
+
+def test_durations_of_pandas_are_days_as_those_of_polars():
+    frame = pandas.DataFrame({"took": pandas.to_timedelta([1.5, None, 3.0], unit="D"), "x": [1.0, 2.0, 4.0]})
+    spans = [datetime.timedelta(days=1.5), None, datetime.timedelta(days=3)]
+    for table in (frame, polars.DataFrame({"took": spans, "x": [1.0, 2.0, 4.0]})):
+        found = TableEncoder(impute=False).fit_transform(table)
+        np.testing.assert_allclose(np.asarray(found), [[1.5, 1], [np.nan, 2], [3, 4]])

@@ -117,7 +117,11 @@ def test_data_frames_are_read_like_files(convert, tmp_path):
     ("frame", "kind", "message"),
     [
         ([[1, 2]], TypeError, "A data frame"),
-        (pandas.DataFrame({"a": [1, "x", {}]}, dtype=object), TableError, "column 'a' holds values of different types"),
+        (
+            pandas.DataFrame({"a": [1, "x", {}]}, dtype=object),
+            TableError,
+            "column 'a' holds values that are neither numbers, text nor dates, or of several types",
+        ),
         (pandas.DataFrame([[1, 2]], columns=["a", "a"]), TableError, "Two columns are called 'a'"),
         (pandas.DataFrame({"a": []}), TableError, "no rows"),
     ],

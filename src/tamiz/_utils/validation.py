@@ -57,7 +57,7 @@ def resolve_n_features_to_select(value: Any, n_features: int, name: str = "n_fea
             raise ValueError(f"{name} must be at least 1, got {value}.")
         if int(value) > n_features:
             raise ValueError(
-                f"{name}={value} is more than the {counted(n_features, 'feature')}; ask for at most {n_features}."
+                f"{name}={value} is more than the {counted(n_features, 'feature')}; ask for at most {n_features:,}."
             )
         return int(value)
     if not 0.0 < float(value) < 1.0:

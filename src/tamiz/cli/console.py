@@ -205,7 +205,9 @@ class Terminal:
     @contextmanager
     def results(self, out: Path | None, file: Path, prefix: str, force: bool) -> Iterator[Path]:
         """Yield a folder for the results; they appear in ``out``, or a folder named after the file, all at once."""
-        stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0] or file.stem
+        from tamiz.tables.files import without_packing
+
+        stem = without_packing(file).stem
         if str(file) == "-" or file.is_relative_to("/dev") or file.is_relative_to("/proc"):
             stem = "table"
         # The name of a folder has at most 255 bytes, and a temporary one beside it some more.

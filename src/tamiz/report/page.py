@@ -192,8 +192,12 @@ def _of_study(study: Study, about: dict[str, Any]) -> tuple[Shown, About]:
     sets = []
     for m, model in study.models.items():
         kept = study.selection_of(model).ordered
-        sizes = [[effects.get(int(i)) for i in columns.members[int(c)]] for c in kept]
-        sets.append((m, kept.tolist(), [max((v for v in s if v is not None), key=abs, default=None) for s in sizes]))
+        sizes = []
+        for members in (columns.members[int(c)] for c in kept):
+            found = [effects[i] for i in members.tolist() if i in effects]
+            # Of a column with levels the largest counts, without a sign.
+            sizes.append(max(map(abs, found), default=None) if len(members) > 1 else next(iter(found), None))
+        sets.append((m, kept.tolist(), sizes))
     settings = {name: value for name, value in study.settings.items() if value is not None}
     known = {
         "title": study.title,

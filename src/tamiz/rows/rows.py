@@ -98,7 +98,7 @@ class Rows:
                 raise ValueError(f"sample_weight must hold numbers, got {self.sample_weight.tolist()[0]!r}.")
             weights = self.sample_weight = self.sample_weight.astype(np.float64)
             if (weights < 0).any() or not weights.any() or not np.isfinite(weights).all():
-                raise ValueError("sample_weight (weights) must hold finite numbers, none negative and not all zero.")
+                raise ValueError("sample_weight must hold finite numbers, none negative and not all zero.")
         self.groups: np.ndarray | None = None
         labels = self._check_values(groups, "groups")
         if labels is not None:

@@ -20,7 +20,9 @@ from tamiz import Auto, E2EFSClassifier, E2EFSPath, E2EFSRegressor, Selection, T
 from tamiz.errors import UnknownNameError
 from tamiz.estimators.chooser import (
     LEAST_EVIDENCE,
+    STRONG_EVIDENCE,
     Choice,
+    _find_idle,
     choose_guarded,
     choose_simplest,
     find_evidence,
@@ -267,19 +269,72 @@ def test_the_linear_network_is_fitted_once_where_nothing_speaks_against_it(monke
     np.testing.assert_array_equal(auto.feature_names_in_, plain.feature_names_in_)
 
 
-def test_few_rows_try_no_network_beyond_one_that_is_better_by_a_standard_error():
+def test_few_rows_try_no_network_behind_one_that_is_clear_and_no_mask_of_products():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 8))
-    choice = E2EFSClassifier(2, network="auto", **QUICK).fit(X, X[:, 2] * X[:, 5] > 0).selection_.choices["network"]
-    assert (choice["chosen"], choice["reasons"]["pairs"]) == (
-        "pair search",
-        "not tried: pair search was better than linear",
-    )
-    curve = E2EFSClassifier(1, network="auto", **QUICK).fit(X, np.abs(X[:, 2]) > 0.7).selection_.choices["network"]
-    assert (curve["chosen"], curve["reasons"]["pair search"]) == (
-        "additive",
-        "not tried: additive was better than linear",
-    )
+    for y, chosen, other in (
+        (X[:, 2] * X[:, 5] > 0, "pair search", ("pairs", "fewer than 200 rows")),
+        (np.abs(X[:, 2]) > 0.7, "additive", ("pair search", "a simpler one was better than linear")),
+    ):
+        choice = E2EFSClassifier(2, network="auto", **QUICK).fit(X, y).selection_.choices["network"]
+        assert (choice["chosen"], choice["reasons"][other[0]]) == (chosen, f"not tried: {other[1]}")
+
+
+@pytest.mark.parametrize(
+    ("curves", "products", "n_outputs", "n_rows", "tried"),
+    [
+        (0, 0, 1, 100, ()),
+        (9, 0, 1, 100, ("additive", "pair search")),
+        (9, 0, 1, 900, ("additive", "pair search")),
+        (9, 0, 9, 100, ("additive",)),
+        (0, 9, 1, 100, ("pair search",)),
+        (9, 9, 1, 100, ("pair search",)),  # it has curves as well
+        (9, 9, 1, 300, ("additive", "pair search", "pairs")),
+        (0, 9, 1, 900, ("pair search", "pairs", "mlp of pair search", "mlp")),
+        (9, 9, 9, 100, ("additive", "mlp of pair search", "mlp")),
+    ],
+)
+def test_networks_that_are_tried(curves, products, n_outputs, n_rows, tried):
+    idle = _find_idle(curves, products, n_outputs, n_rows)
+    assert tuple(name for name in AUTOMATIC_NETWORKS if name not in idle) == ("linear", *tried)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "n_few", "gained", "lost", "chosen", "n_folds"),
+    [
+        (LEAST_EVIDENCE, 500, 9, 8, "additive", 2),  # of few rows any gain will do,
+        (LEAST_EVIDENCE, 500, 8, 9, "linear", 2),
+        (LEAST_EVIDENCE, 500, 9, 1, "additive", 1),  # and one fold where it is clear
+        (LEAST_EVIDENCE, 500, 1, 9, "linear", 1),
+        (STRONG_EVIDENCE, 500, 8, 9, "additive", 2),  # with strong evidence also a small loss,
+        (STRONG_EVIDENCE, 500, 3, 9, "linear", 2),
+        (STRONG_EVIDENCE, 500, 0, 9, "linear", 1),
+        (LEAST_EVIDENCE, 100, 9, 8, "linear", 2),  # of many rows a gain beyond its error,
+        (LEAST_EVIDENCE, 100, 9, 1, "additive", 2),
+        (STRONG_EVIDENCE, 100, 9, 8, "additive", 2),  # with strong evidence any gain
+        (STRONG_EVIDENCE, 100, 8, 9, "linear", 2),
+    ],
+)
+def test_few_rows_and_strong_evidence_ask_a_standard_error_less_each(
+    monkeypatch, evidence, n_few, gained, lost, chosen, n_folds
+):
+    """The scores of the rows are given: the additive network hits so many that the linear one misses, and the reverse."""
+    calls = []
+
+    def scores(predicted, y, task):
+        calls.append(1)
+        part = slice(gained) if len(calls) % 2 else slice(gained, gained + lost)
+        hits = np.ones(30)
+        hits[part] = 0
+        return hits
+
+    monkeypatch.setattr("tamiz.estimators.chooser.DENSE_ROWS", n_few)
+    monkeypatch.setattr("tamiz.estimators.chooser.AUTOMATIC_NETWORKS", {"linear": "linear", "additive": "additive"})
+    monkeypatch.setattr("tamiz.estimators.chooser.find_evidence", lambda *_, **__: (evidence + 1, -np.inf))
+    monkeypatch.setattr("tamiz.estimators.chooser.row_scores", scores)
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    choice = E2EFSClassifier(1, network="auto", **QUICK).fit(X, X[:, 0] > 0).selection_.choices["network"]
+    assert (choice["chosen"], len(choice["scores"][0])) == (chosen, n_folds)
 
 
 def test_evidence_of_curves_and_products():
@@ -323,6 +378,7 @@ def test_a_network_that_cannot_be_fitted_is_left_out_with_its_reason(monkeypatch
         def engine(self, training):
             raise MemoryError("too large")
 
+    monkeypatch.setattr("tamiz.estimators.chooser.LEAST_EVIDENCE", -np.inf)  # the pair search is tried beside it
     monkeypatch.setitem(NETWORKS, "additive", TooLarge())
     X = three_true[0]
     model = E2EFSClassifier(1, network="auto", cv=3, **QUICK).fit(X, np.abs(X[:, 5]) > 0.7)

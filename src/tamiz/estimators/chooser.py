@@ -354,13 +354,15 @@ def _score_path(
 
 #: Rows, columns and directions of the residuals that :func:`find_evidence` reads; pairs that it tests exactly.
 MOST_ROWS, MOST_COLUMNS, MOST_DIRECTIONS, N_EXACT = 1_000, 2_000, 3, 200
-#: Evidence that curves or products need to be tried: a p value of 0.05, corrected for all tests; from the second on, any gain
-#: on held-out rows will do.
+#: Evidence that curves or products need to be tried: a p value of 0.05, corrected for all tests; and strong evidence, which
+#: asks a standard error less of held-out rows.
 LEAST_EVIDENCE, STRONG_EVIDENCE = math.log(20), math.log(10_000)
 #: Folds on which they are compared, standard errors by which they must beat the simplest, and by which one fold is enough.
 NETWORK_FOLDS, NETWORK_LIMIT, CLEAR_LIMIT = 2, 1.0, 3.0
-#: Products are trained for so many outputs at most; hidden layers instead for more, and beside them for so many rows.
-PAIR_OUTPUTS, DENSE_ROWS = 3, 500
+#: Products are trained for so many outputs at most, and hidden layers instead for more; a mask of products is trained for so
+#: many rows, hidden layers beside them for so many. Fewer than these ask a standard error less, as few held-out rows seldom
+#: show what the evidence tells, and with them a gain of one is clear.
+PAIR_OUTPUTS, PAIR_ROWS, DENSE_ROWS = 3, 200, 500
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -422,19 +424,40 @@ def find_evidence(values: Any, residuals: np.ndarray, seed: int, *, equal_varian
     return float(found[0]), float(found[1])
 
 
+def _find_idle(curves: float, products: float, n_outputs: int, n_rows: int) -> dict[str, str]:
+    """Say why networks are not tried, given the evidence of :func:`find_evidence`.
+
+    Examples
+    --------
+    >>> _find_idle(0.0, 9.0, 1, 300)["mlp"], sorted(_find_idle(9.0, 0.0, 1, 300))
+    ('not tried: fewer than 500 rows', ['mlp', 'mlp of pair search', 'pairs'])
+    """
+    reasons, evidence = {}, {"additive": curves, "pair search": max(curves, products)}
+    # The pair search has curves as well: of few rows it alone is tried where there are products.
+    least = {"additive": PAIR_ROWS if products >= LEAST_EVIDENCE else 0, "pair search": 0, "pairs": PAIR_ROWS}
+    for name in list(AUTOMATIC_NETWORKS)[1:]:
+        if evidence.get(name, products) < LEAST_EVIDENCE:
+            reasons[name] = f"not tried: no sign of {'curves' if name == 'additive' else 'columns that act together'}"
+        elif n_outputs > PAIR_OUTPUTS and name.startswith("pair"):
+            reasons[name] = f"not tried: {n_outputs} outputs"
+        elif n_outputs <= PAIR_OUTPUTS and n_rows < least.get(name, DENSE_ROWS):
+            reasons[name] = f"not tried: fewer than {least.get(name, DENSE_ROWS)} rows"
+    return reasons
+
+
 def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch) -> tuple[Choice, Any]:
     """Choose the simplest network that no other beats clearly on rows that were held out, row by row.
 
-    The residuals of the simplest network say which others are tried, on two of the folds. The second is read by those that were
-    better than all simpler ones on the first, unless that was clear already. With few rows no other is tried on a fold once one
-    that sees what the residuals show was better by a standard error. Returns also the simplest, fitted on all rows.
+    The residuals of the simplest network say which others are tried, on two of the folds. The second is read by those that may
+    still be taken and were better than all others that are simpler, unless one was clear already. With few rows none is tried
+    on a fold behind one that is clear and sees what the residuals show. Returns also the simplest, fitted on all rows.
     """
     names, splits = list(AUTOMATIC_NETWORKS), splits[-NETWORK_FOLDS:]
     watch.start("network", 1 + len(names) * len(splits))
     X, y, weight = rows.take(rows.used)[:3]
     simplest = clone(base).set_params(network=AUTOMATIC_NETWORKS[names[0]])
     data = simplest.prepare(X, y, weight)
-    simplest, few = simplest.fit_prepared(data, progress=watch), len(y) < DENSE_ROWS
+    simplest = simplest.fit_prepared(data, progress=watch)
     watch(done=1)
     truth, n_outputs = data.target.values, data.loss.decision(data.target.values[:1]).shape[1]
     if numeric := base._task == "regression":
@@ -442,32 +465,24 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
     else:
         guess = 2 * simplest.predict_proba(X)[:, -truth.shape[1] :] - 1
     residuals = (truth - guess) * data.sample_weight[:, None]
-    curves, products = find_evidence(data.table.values, residuals, base.random_state, equal_variances=numeric)
-    reasons = {}
-    if curves < LEAST_EVIDENCE:
-        reasons["additive"] = "not tried: no sign of curves"
-    for name in names[2:]:
-        is_dense = name.startswith("mlp")
-        if products < LEAST_EVIDENCE and (name != "pair search" or curves < LEAST_EVIDENCE):
-            reasons[name] = "not tried: no sign of columns that act together"
-        elif not is_dense and n_outputs > PAIR_OUTPUTS:
-            reasons[name] = f"not tried: {n_outputs} outputs"
-        elif is_dense and n_outputs <= PAIR_OUTPUTS and few:
-            reasons[name] = f"not tried: fewer than {DENSE_ROWS} rows"
+    evidence = find_evidence(data.table.values, residuals, base.random_state, equal_variances=numeric)
+    reasons, few = _find_idle(*evidence, n_outputs, len(y)), len(y) < DENSE_ROWS and n_outputs <= PAIR_OUTPUTS
+    limit, clear_limit = NETWORK_LIMIT - few - (max(evidence) > STRONG_EVIDENCE), NETWORK_LIMIT if few else CLEAR_LIMIT
     running, folds = [place for place, name in enumerate(names) if name not in reasons], list[np.ndarray]()
     # A network that fails on a fold says so by its score; its warnings would only repeat that. The lock is there because the
     # filters of warnings belong to the whole process.
     with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for train, test in splits:
-            if len(running) == 1 or (folds and choose_guarded(np.hstack(folds), CLEAR_LIMIT)):
+            if len(running) == 1 or (folds and choose_guarded(np.hstack(folds), clear_limit)):
                 break
             folds.append(np.full((len(names), len(test)), np.nan))
             X, y = rows.take(test)[:2]
-            best, better, is_enough = -math.inf, list[int](), False
-            for place in running:
-                if is_enough:
-                    reasons[names[place]] = f"not tried: {names[better[-1]]} was better than {names[0]}"
+            best, tried, running = -math.inf, running, [0]
+            for place in tried:
+                is_sought = names[place] == "pair search" and evidence[1] >= LEAST_EVIDENCE
+                if few and not is_sought and choose_guarded(np.hstack(folds), NETWORK_LIMIT):
+                    reasons[names[place]] = f"not tried: a simpler one was better than {names[0]}"
                     continue
                 model = clone(base).set_params(network=AUTOMATIC_NETWORKS[names[place]])
                 try:
@@ -481,20 +496,16 @@ def choose_network(base: Any, rows: Rows, splits: Sequence[Split], watch: Watch)
                     continue
                 folds[-1][place] = row_scores(model.predict(X), y, base._task)
                 watch(done=1)
-                mean = np.hstack([scores[place] for scores in folds]).mean()
-                if mean > best:
-                    best, better = mean, [*better, place]
-                else:
+                scores = np.hstack(folds)
+                if choose_guarded(scores[[0, place]], limit - 1) and (mean := scores[place].mean()) > best:
+                    best, running = mean, [*running, place]
+                elif place:
                     reasons[names[place]] = "no better than simpler ones"
-                if few and (names[place] == "pair search" or products < LEAST_EVIDENCE):
-                    is_enough = choose_guarded(np.hstack(folds), NETWORK_LIMIT) > 0
-            running = better
     folds = folds or [np.full((len(names), 1), np.nan)]
     # Of numbers, rows score minus their squared error in units of the variance: R2 - 1.
     by_fold = np.column_stack([scores.mean(axis=1) + numeric for scores in folds])
     scoring = "balanced_accuracy" if has_classes(rows.y, base._task) else "r2" if numeric else "accuracy"
-    is_strong = max(curves, products) > STRONG_EVIDENCE
-    position = choose_guarded(np.hstack(folds), NETWORK_LIMIT, 0.0 if is_strong else None)
+    position = choose_guarded(np.hstack(folds), NETWORK_LIMIT, limit)
     return Choice(names, by_fold, position, "guarded", scoring, reasons), simplest
 
 

@@ -292,6 +292,8 @@ def test_few_rows_try_no_network_behind_one_that_is_clear_and_no_mask_of_product
         (9, 9, 1, 300, ("additive", "pair search", "pairs")),
         (0, 9, 1, 900, ("pair search", "pairs", "mlp of pair search", "mlp")),
         (9, 9, 9, 100, ("additive", "mlp of pair search", "mlp")),
+        (6, 6, 1, 999, ("additive", "pair search", "pairs", "mlp of pair search", "mlp")),
+        (6, 6, 1, 1000, ()),  # many rows show effects clearly
     ],
 )
 def test_networks_that_are_tried(curves, products, n_outputs, n_rows, tried):

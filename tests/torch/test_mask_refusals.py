@@ -9,7 +9,7 @@ from tamiz.torch import FeatureMask
 
 BAD = [  # n_features_to_select, options, message
     *((m, {}, f"must be at least 1, got {m}") for m in (0, -3)),
-    (13, {}, r"n_features_to_select=13 is more than the 12 feature\(s\) there are"),
+    (13, {}, r"n_features_to_select=13 is more than the 12 features"),
     *((m, {}, "fraction out of range") for m in (1.5, -0.1, 0.0, 1.0, math.nan)),
     *((m, {}, "must be an integer, a fraction") for m in ("five", True)),
     *((1, {"shape": s}, "positive integer or a tuple of them") for s in (0, -1, (), (3, 0), (2.5,), 3.0, "ab", None, (3, "a"))),

@@ -354,9 +354,10 @@ def _score_path(
 
 #: Rows, columns and directions of the residuals that :func:`find_evidence` reads; pairs that it tests exactly.
 MOST_ROWS, MOST_COLUMNS, MOST_DIRECTIONS, N_EXACT = 1_000, 2_000, 3, 200
-#: Evidence that curves or products need to be tried: a p value of 0.05, corrected for all tests; and strong evidence, which
-#: asks a standard error less of held-out rows.
-LEAST_EVIDENCE, STRONG_EVIDENCE = math.log(20), math.log(10_000)
+#: Evidence that curves or products need to be tried: a p value of 0.05, corrected for all tests, and one of 0.001 from
+#: ``MOST_ROWS`` rows on, where effects show clearly and a trial takes long; strong evidence asks a standard error less of
+#: held-out rows.
+LEAST_EVIDENCE, CLEAR_EVIDENCE, STRONG_EVIDENCE = math.log(20), math.log(1_000), math.log(10_000)
 #: Folds on which they are compared, standard errors by which they must beat the simplest, and by which one fold is enough.
 NETWORK_FOLDS, NETWORK_LIMIT, CLEAR_LIMIT = 2, 1.0, 3.0
 #: Products are trained for so many outputs at most, and hidden layers instead for more; a mask of products is trained for so
@@ -433,10 +434,11 @@ def _find_idle(curves: float, products: float, n_outputs: int, n_rows: int) -> d
     ('not tried: fewer than 500 rows', ['mlp', 'mlp of pair search', 'pairs'])
     """
     reasons, evidence = {}, {"additive": curves, "pair search": max(curves, products)}
+    needed = LEAST_EVIDENCE if n_rows < MOST_ROWS else CLEAR_EVIDENCE
     # The pair search has curves as well: of few rows it alone is tried where there are products.
-    least = {"additive": PAIR_ROWS if products >= LEAST_EVIDENCE else 0, "pair search": 0, "pairs": PAIR_ROWS}
+    least = {"additive": PAIR_ROWS if products >= needed else 0, "pair search": 0, "pairs": PAIR_ROWS}
     for name in list(AUTOMATIC_NETWORKS)[1:]:
-        if evidence.get(name, products) < LEAST_EVIDENCE:
+        if evidence.get(name, products) < needed:
             reasons[name] = f"not tried: no sign of {'curves' if name == 'additive' else 'columns that act together'}"
         elif n_outputs > PAIR_OUTPUTS and name.startswith("pair"):
             reasons[name] = f"not tried: {n_outputs} outputs"

@@ -26,7 +26,7 @@ from tamiz.engines.contract import Problem
 from tamiz.engines.design import Design
 from tamiz.engines.linear import LinearEngine
 from tamiz.engines.schedule import Schedule, additive_schedule
-from tamiz.paper import load_dataset, make_ring
+from tamiz.paper import load_dataset, make_ground_truth
 from tamiz.rows.scaling import prepare_table
 
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
@@ -48,12 +48,12 @@ def linear_on_expanded(X: np.ndarray, y: np.ndarray, m: int, seed: int) -> float
 
 def ring(sizes: list[int], n_folds: int, seed: int) -> None:
     """Print the share found, the steps and the CPU by p."""
-    X, y, _ = make_ring(1000, 8, random_state=0)
+    X, y, _ = make_ground_truth("ring", 1000, 8, random_state=0)
     E2EFSClassifier(2, network="additive", random_state=0).fit(X, y)  # compiled before anything is timed
     print(f"{'p':>6}{'share found':>13}{'closed at':>11}{'CPU ms':>9}{'same columns':>16}{'ratio':>7}{'accuracy':>10}")
     means = []
     for p in sizes:
-        X, y, truth = make_ring(1000, p, random_state=10_000 * seed + p)
+        X, y, truth = make_ground_truth("ring", 1000, p, random_state=10_000 * seed + p)
         shares, steps, additive, linear, scores = [], [], [], [], []
         for fold, (train, test) in enumerate(StratifiedKFold(n_folds, shuffle=True, random_state=p).split(X, y)):
             began = time.process_time()

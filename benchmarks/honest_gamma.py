@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from tamiz import E2EFSClassifier, E2EFSRegressor, Training
-from tamiz.paper import generators, load_dataset
+from tamiz.paper import load_dataset, make_ground_truth
 
 GAMMA_ROWS = ("joint", "auto")
 N_NUMBERS = 20
@@ -106,8 +106,8 @@ def truth(runs: int) -> None:
         ("ring", 400, 200),
         ("ring", 1000, 64),
         ("xor", 400, 200),
-        ("ring_xor", 1000, 64),
-        ("ring_xor_sum", 1000, 64),
+        ("ring+xor", 1000, 64),
+        ("ring+xor+sum", 1000, 64),
     ]
     for network in ("additive", "pairs", "mlp"):
         for name, n, f in tables:
@@ -115,7 +115,7 @@ def truth(runs: int) -> None:
             for rows in GAMMA_ROWS:
                 shares = []
                 for seed in range(6):
-                    X, y, known = getattr(generators, f"make_{name}")(n, f, random_state=700 + seed)
+                    X, y, known = make_ground_truth(name, n, f, random_state=700 + seed)
                     training = Training(gamma_rows=rows)
                     model = E2EFSClassifier(known.relevant.size, network=network, training=training, random_state=seed)
                     shares.append(known.share_found(model.fit(X, y).get_support(indices=True)))

@@ -28,7 +28,7 @@ from sklearn.metrics import roc_auc_score
 from tamiz import find_pairs
 from tamiz.pairs.basis import in_order
 from tamiz.pairs.blocks import BLOCK_FUNCTIONS
-from tamiz.paper import generators, load_dataset
+from tamiz.paper import load_dataset, make_ground_truth
 
 
 def best_of(action: Callable[[], object], times: int = 3) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def bare_products(n_samples: int, n_columns: int, degree: int) -> None:
 
 def products() -> None:
     """Compare one search, and one more permutation, with the bare matrix products, in turns."""
-    X, y, _ = generators.make_ring(1000, 4000, random_state=0)
+    X, y, _ = make_ground_truth("ring", 1000, 4000, random_state=0)
     find_pairs(X[:, :600], y, n_permutations=1, random_state=0)  # compiles
     rounds = []
     for _ in range(15):
@@ -96,7 +96,7 @@ def peers(python: str | None = None) -> None:
     if python is None:
         print("  left out: name an interpreter that has interpret-core with --peers-python", flush=True)
         return
-    X, y, truth = generators.make_ring_xor(834, 512, random_state=0)
+    X, y, truth = make_ground_truth("ring+xor", 834, 512, random_state=0)
     find_pairs(X[:, :64], y, n_permutations=1, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.npz"
@@ -137,11 +137,11 @@ def memory() -> None:
 
 def truth() -> None:
     """Count how many of the true columns come first."""
-    for name in ("ring", "xor", "ring_xor", "ring_xor_sum"):
+    for name in ("ring", "xor", "ring+xor", "ring+xor+sum"):
         shares = []
         for n_features in (64, 256, 1024, 2048):
             for seed in range(3):
-                X, y, true = getattr(generators, f"make_{name}")(834, n_features, random_state=seed)
+                X, y, true = make_ground_truth(name, 834, n_features, random_state=seed)
                 found = find_pairs(X, y, n_permutations=0, random_state=0)
                 shares.append(true.share_found(found.ranking[: len(true.informative)]))
         show(f"true columns that come first, {name}, 12 tables", float(np.mean(shares)), "1")

@@ -44,8 +44,4 @@ _HOMES = {
     "study": ("Study", "select"),
     "tables.encode": ("TableEncoder",),
 }
-__getattr__ = load_names(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = load_names(__name__, _HOMES)

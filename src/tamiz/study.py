@@ -542,12 +542,9 @@ def _split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, A
         if name not in reading and name not in _MODEL_OPTIONS:
             known = [*inspect.signature(select).parameters, *_MODEL_OPTIONS, *sorted(reading)]
             right = _OF_OTHERS.get(name)
-            raise TypeError(
-                f"select has no option {name!r}." + (f" It is {right!r}." if right else suggest(name, known))
-            )
+            hint = f" It is {right!r}." if right else suggest(name, known)
+            raise TypeError(f"select has no option {name!r}.{hint}")
     found = {name: value for name, value in options.items() if name not in _MODEL_OPTIONS and value is not None}
-    if found.pop("keep_na", False):
-        found["na_values"] = ()  # in the words that a saved model keeps
     return {name: options[name] for name in _MODEL_OPTIONS if name in options}, found
 
 

@@ -18,7 +18,7 @@ from sklearn.feature_selection import f_classif, f_regression, mutual_info_class
 from tamiz.baselines import ILFS, MIM, MRMR, FisherScore, InfFS, ReliefF, infinite, information
 from tamiz.baselines.infinite import count_tokens, own_class_share, relevance_by_em
 from tamiz.baselines.relieff import scale_to_unit_range
-from tamiz.paper import make_ring
+from tamiz.paper import make_ground_truth
 
 
 @pytest.mark.parametrize("loader", [load_iris, load_wine])
@@ -112,7 +112,7 @@ def test_mim_is_scikit_learns_for_regression_and_takes_few_rows():
 
 
 def test_mrmr_mutual_information_sees_a_ring():
-    X, y, truth = make_ring(n_features=100, random_state=0)
+    X, y, truth = make_ground_truth("ring", n_features=100, random_state=0)
     assert truth.share_found(MRMR(2).fit(X, y).get_support(indices=True)) < 1
     found = MRMR(2, relevance="mutual_info", random_state=0).fit(X, y).get_support(indices=True)
     assert truth.share_found(found) == 1

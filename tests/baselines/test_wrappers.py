@@ -13,7 +13,7 @@ from sklearn.linear_model import lars_path
 from sklearn.svm import LinearSVC, LinearSVR
 
 from tamiz.baselines import SVMRFE, AllFeatures, Lasso, PairSearchScore, RandomForestImportance, RandomSelection
-from tamiz.paper import make_xor
+from tamiz.paper import make_ground_truth
 
 
 @pytest.mark.parametrize("wanted", range(1, 10))
@@ -109,7 +109,7 @@ def test_forest_is_scikit_learns_and_takes_missing_values():
 
 
 def test_pair_search_columns_of_an_exclusive_or_come_first():
-    X, y, truth = make_xor(300, 40, random_state=0)
+    X, y, truth = make_ground_truth("xor", 300, 40, random_state=0)
     selector = PairSearchScore(n_features_to_select=len(truth.informative)).fit(X, y)
     assert set(selector.get_support(indices=True)) == set(truth.informative)
     assert selector.search_.pairs[0].indices == tuple(sorted(truth.informative))

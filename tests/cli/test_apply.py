@@ -107,7 +107,7 @@ def test_a_model_of_one_format_reads_another(tamiz, small_frame, write_csv, tmp_
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [("seen", ""), ("missing", "--read keep_na=true"), ("seconds since 1970", "")]
+    ("kind", "options"), [("seen", ""), ("missing", "--read na_values="), ("seconds since 1970", "")]
 )
 def test_values_are_read_as_in_training(tamiz, small_frame, write_csv, kind, options):
     ill = (small_frame["ill"] == "yes").to_numpy()

@@ -242,9 +242,9 @@ def test_without_k_the_number_is_chosen(tamiz, small_csv, tmp_path, option):
 
 @pytest.mark.filterwarnings("ignore:The network removes")  # random columns are compared with those kept
 def test_columns_that_act_together_are_selected_compared_and_applied(tamiz, write_csv):
-    from tamiz.paper import make_xor
+    from tamiz.paper import make_ground_truth
 
-    X, y, truth = make_xor(200, 8, random_state=0)
+    X, y, truth = make_ground_truth("xor", 200, 8, random_state=0)
     write_csv({**{f"c{i}": X[:, i] for i in range(8)}, "y": np.where(y, "yes", "no")}, "xor.csv")
     assert (
         "chosen by balanced accuracy on held-out rows of inner folds: linear 0.379, pair search"
@@ -322,7 +322,7 @@ def test_groups_and_a_test_file_are_read_as_the_table_is(tamiz, write_csv):
         group, label = "none" if i < 4 else f"p{i // 4}", "yes" if value > 0 else "no"
         lines.append(f"{value:.3f};{random.normal():.3f};{group};{label}".replace(".", ","))
     write_csv("\n".join(lines) + "\n")
-    reading = "--read skip_rows=1 --read 'delimiter=;' --read decimal=, --read keep_na=true"
+    reading = "--read skip_rows=1 --read 'delimiter=;' --read decimal=, --read na_values="
     record = tamiz(
         f"select table.csv -t ill -k 1 --groups patient --test table.csv --folds 3 --permutations 0 --json {reading}"
     ).record

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from tamiz import E2EFSClassifier, E2EFSRegressor
-from tamiz.paper import make_ring, make_ring_xor_sum, make_xor
+from tamiz.paper import make_ground_truth
 
 CURVES, PAIRS = (E2EFSClassifier(2, network=network, random_state=0) for network in ("additive", "pairs"))
 
@@ -32,18 +32,18 @@ SHAPES = {"additive": bowl, "pairs": saddle}
 
 
 @pytest.mark.parametrize(
-    ("model", "make", "p", "least"),
+    ("model", "problem", "p", "least"),
     [
-        (CURVES, make_ring, 8, 0.65),
-        (CURVES, make_ring, 256, 0.65),
-        (PAIRS, make_ring, 256, 0.8),
-        (PAIRS, make_xor, 256, 0.8),
-        (PAIRS, make_ring_xor_sum, 64, 0.8),
-        (PAIRS, make_xor, 4, 0.8),
+        (CURVES, "ring", 8, 0.65),
+        (CURVES, "ring", 256, 0.65),
+        (PAIRS, "ring", 256, 0.8),
+        (PAIRS, "xor", 256, 0.8),
+        (PAIRS, "ring+xor+sum", 64, 0.8),
+        (PAIRS, "xor", 4, 0.8),
     ],
 )
-def test_the_truth_is_found(model, make, p, least):
-    X, y, truth = make(834, p, random_state=0)
+def test_the_truth_is_found(model, problem, p, least):
+    X, y, truth = make_ground_truth(problem, 834, p, random_state=0)
     model = clone(model).set_params(n_features_to_select=truth.relevant.size).fit(X, y)
     assert truth.share_found(model.get_support(indices=True)) == 1.0
     assert model.selection_.engine == model.network

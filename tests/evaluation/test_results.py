@@ -16,7 +16,7 @@ from tamiz.evaluation.null import Null
 from tamiz.evaluation.results import Evaluation, FoldResult
 
 PLAIN_R2 = replace(METRICS["regression"], combine_parts=None)
-SHUFFLED = Null(np.zeros(99), np.zeros(99), np.zeros(99, int), 0.01)
+SHUFFLED = Null(np.zeros(99), np.zeros(99), 0.01)
 
 
 def make(kept, all_features, *, metric=BALANCED_ACCURACY, null=SHUFFLED, n_kept=2, n_features=5):
@@ -47,7 +47,7 @@ VERDICTS = [  # evaluation, beginning and part of the verdict
         "No sign of signal: shuffled targets do as well (p = 0.30",
         "",
     ),
-    (make(0.9, 0.9, null=Null(*np.zeros((2, 9)), np.zeros(9, int), 0.1)), "None of 9 shuffled targets", "too few"),
+    (make(0.9, 0.9, null=Null(*np.zeros((2, 9)), 0.1)), "None of 9 shuffled targets", "too few"),
 ]
 
 

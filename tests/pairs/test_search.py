@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from tamiz import E2EFSClassifier, Training, find_pairs
 from tamiz.pairs import search
 from tamiz.pairs.search import screening_scores
-from tamiz.paper import generators, load_dataset
+from tamiz.paper import load_dataset, make_ground_truth
 
 
 def logistic(random, logit):
@@ -20,10 +20,10 @@ def logistic(random, logit):
 
 @pytest.mark.parametrize(
     ("problem", "n_features"),
-    [("make_ring", 256), ("make_xor", 64), ("make_ring_xor", 256), ("make_ring_xor_sum", 64)],
+    [("ring", 256), ("xor", 64), ("ring+xor", 256), ("ring+xor+sum", 64)],
 )
 def test_true_columns_come_first(problem, n_features):
-    X, y, truth = getattr(generators, problem)(834, n_features, random_state=3)
+    X, y, truth = make_ground_truth(problem, 834, n_features, random_state=3)
     found = find_pairs(X, y, random_state=0, n_permutations=5)
     n_true = len(truth.informative)
     assert truth.share_found(found.ranking[:n_true]) == 1.0
@@ -148,7 +148,7 @@ def test_weights_of_zero_leave_rows_out():
 
 
 def test_same_seed_same_result_whatever_the_threads():
-    X, y, _ = generators.make_ring(300, 600, random_state=0)
+    X, y, _ = make_ground_truth("ring", 300, 600, random_state=0)
     a, b = (find_pairs(X, y, random_state=1, n_jobs=jobs, n_permutations=4) for jobs in (1, 3))
     np.testing.assert_array_equal(a.scores, b.scores)
     assert a.pairs == b.pairs

@@ -131,11 +131,11 @@ def test_words_for_missing_values(write_csv):
     messages = []
     table = read_table(write_csv(text), target="ill", report=messages.append)
     assert sorted(set(table.y)) == ["mild", "severe"]
-    assert any("holds 'none' in 2 rows, taken as missing" in m and "`keep_na`" in m for m in messages)
+    assert any("holds 'none' in 2 rows, taken as missing" in m and "with `na_values`" in m for m in messages)
     table = read_table(write_csv(text), target="ill", na_values=["NA", "-9"])
     assert table.y.tolist() == ["none", "mild", "severe", "none", "mild"]
     np.testing.assert_array_equal(table.numbers[:, 0], [1, 2, np.nan, np.nan, 2])
-    table = read_table(write_csv(text), target="ill", keep_na=True)
+    table = read_table(write_csv(text), target="ill", na_values=())
     assert table.texts[0].values() == ["1", "2", "-9", "NA", "2"]
 
 

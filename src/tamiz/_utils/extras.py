@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,8 +16,8 @@ from tamiz.errors import MissingExtraError, SourceError
 CONNECT_SECONDS = 10
 
 
-def load_names(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a package whose names are loaded when they are first used.
+def load_names(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Any, Any]:
+    """Make ``__getattr__`` and ``__dir__`` of a package whose names are loaded when they are first used.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def load_names(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[st
                 return getattr(import_module(f".{module}", package), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return load
+    return load, lambda: sorted(sys.modules[package].__all__)
 
 
 def require(package: str, extra: str, what: str) -> Any:
@@ -75,9 +75,8 @@ def require(package: str, extra: str, what: str) -> Any:
             installed = False
         if installed:
             raise
-        raise MissingExtraError(
-            f'{what} needs {package.partition(".")[0]}. Install it with: pip install "tamiz[{extra}]"'
-        ) from error
+        name = package.partition(".")[0]
+        raise MissingExtraError(f'{what} needs {name}. Install it with: pip install "tamiz[{extra}]"') from error
 
 
 @contextmanager

@@ -270,12 +270,9 @@ def check_numeric_target(y: Any, *, multi_output: bool = False) -> np.ndarray:
     -------
     ndarray of float64
     """
-    try:
-        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise ValueError("y holds text, but regression needs numbers; for classes take a classifier.") from None
+    if any(isinstance(value, str) for value in np.ravel(y)[:1].tolist()):
+        raise ValueError("y holds text, but regression needs numbers; for classes take a classifier.")
+    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", allow_nd=False)
     if not np.isfinite(y).all():
         kind = "NaN" if np.isnan(y).any() else "infinity"
         row = int(np.argmax(~np.isfinite(y.reshape(y.shape[0], -1)).all(axis=1)))

@@ -25,8 +25,4 @@ for _method in BASELINES.values():
     _HOMES.setdefault(_module, []).append(_class)
 
 __all__ = ["Method", "available", "get_method", "make_selector", "methods", *chain(*_HOMES.values())]
-__getattr__ = load_names(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = load_names(__name__, _HOMES)

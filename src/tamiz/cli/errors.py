@@ -19,7 +19,7 @@ from tamiz.errors import MissingExtraError, TableArgumentError, TableMemoryError
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_DATA, EXIT_OUTPUT, EXIT_MEMORY, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 #: Arguments of ``read_table`` that ``--read`` takes; messages of the library have them in backticks.
 READ_ARGUMENTS = (
-    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na", "max_categories"),
+    *("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "max_categories"),
 )
 _READING = re.compile(f"`({'|'.join(READ_ARGUMENTS)})`")
 _OPTION = re.compile("`(target|task|ignore|categorical|groups|time|weights|missing|fdr|keep|drop)`")

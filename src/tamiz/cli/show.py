@@ -96,10 +96,8 @@ def show_select(record: Record, said: Sequence[str] = ()) -> Group:
             words += (
                 f"shuffled targets give {null['stability']:.2f}, up to {null['highest_stability']:.2f}: the sets are "
                 f"{'' if stability > null['highest_stability'] else 'no '}more alike than chance. Every fold kept {always} of "
-                "these columns"
+                "these columns."
             )
-            some = null["always_kept"]
-            words += "." if some is None else f"; with shuffled targets every fold keeps {some:.1f} on average."
         parts.append(Text(words))
     return Group(*parts, _files(record))
 

@@ -227,8 +227,6 @@ def cross_validate(
     observed = finite_mean(metric.combine([fold.kept for fold in results[:n_tested]]))
     tested = dataclasses.replace(shared, folds=folds[:n_tested])
     null = permutation_null(tested, selectors, observed, n_permutations, n_jobs=n_jobs, progress=tell)
-    if n_tested < len(folds):
-        null.always_kept.fill(np.nan)  # by all folds
     return dataclasses.replace(evaluation, null=null)
 
 

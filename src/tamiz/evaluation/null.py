@@ -40,21 +40,18 @@ class Null:
         Mean score of the selection, for each permutation.
     stabilities : ndarray of float, shape (n_permutations,)
         Nogueira's stability of what the folds kept; NaN where it is not defined.
-    always_kept : ndarray of float, shape (n_permutations,)
-        Number of columns that every fold kept; NaN where only some of the folds were run.
     p_value : float
         Sequential p value, see :func:`sequential_p_value`.
 
     Examples
     --------
-    >>> null = Null(np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.3, 0.4]), np.array([1, 2, 3]), 0.25)
+    >>> null = Null(np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.3, 0.4]), 0.25)
     >>> null.n_permutations, round(null.stability, 2), null.p_text
     (3, 0.3, 'p <= 0.250')
     """
 
     scores: np.ndarray
     stabilities: np.ndarray
-    always_kept: np.ndarray
     p_value: float
 
     @property
@@ -91,7 +88,7 @@ class Null:
     def as_record(self) -> dict[str, Any]:
         """Collect the figures for JSON and pages."""
         names = ("n_permutations", "p_value", "p_text", "score", "stability", "highest_stability")
-        return {name: getattr(self, name) for name in names} | {"always_kept": float(self.always_kept.mean())}
+        return {name: getattr(self, name) for name in names}
 
 
 def finite_mean(values: np.ndarray) -> float:
@@ -236,7 +233,7 @@ def permutation_null(
     Null
     """
     n_folds, sign = len(task.folds), task.metric.sign
-    found: list[tuple[float, float, int]] = []
+    found: list[tuple[float, float]] = []
     p_value, needed = math.nan, 0
     for start in range(0, n_permutations, _BATCH):
         drawn = [_draw(task, number) for number in range(start, min(start + _BATCH, n_permutations))]
@@ -244,11 +241,10 @@ def permutation_null(
         results = run_parallel(_run_permuted_fold, pieces, n_jobs, in_threads=task.subject.in_threads)
         for first in range(0, len(results), n_folds):
             parts, supports = zip(*results[first : first + n_folds], strict=True)
-            values, kept = task.metric.combine(parts), np.array(supports)
-            found.append((finite_mean(values), nogueira_stability(kept), int(kept.all(axis=0).sum())))
+            found.append((finite_mean(task.metric.combine(parts)), nogueira_stability(np.array(supports))))
         progress("shuffled targets", len(found), n_permutations)
-        p_value, needed = sequential_p_value(sign * np.array([score for score, _, _ in found]), sign * observed)
+        p_value, needed = sequential_p_value(sign * np.array([score for score, _ in found]), sign * observed)
         if needed < len(found) or p_value * needed >= ENOUGH:
             break
-    table = np.array(found[:needed], dtype=np.float64)
-    return Null(table[:, 0], table[:, 1], table[:, 2], p_value)
+    scores, stabilities = np.array(found[:needed], dtype=np.float64).T
+    return Null(scores, stabilities, p_value)

@@ -9,7 +9,7 @@ from tamiz._utils.extras import load_names
 
 _HOMES = {
     "datasets": ("REGISTRY", "Dataset", "DatasetEntry", "describe", "find_data_home", "find_entry", "load_dataset"),
-    "generators": ("Truth", "make_ring", "make_ring_xor", "make_ring_xor_sum", "make_xor"),
+    "generators": ("Truth", "make_ground_truth"),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)
-__getattr__ = load_names(__name__, _HOMES)
+__getattr__, __dir__ = load_names(__name__, _HOMES)

@@ -25,6 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from tamiz._utils.text import pick
+
 
 @dataclass(frozen=True, eq=False)
 class Truth:
@@ -68,36 +70,21 @@ def _sum(pair: np.ndarray, share: float) -> np.ndarray:
     return pair.sum(axis=1) > 2 - math.sqrt(2 * share)  # a triangle in the corner (1, 1), for shares up to 1/2
 
 
-_Part = Callable[[np.ndarray, float], np.ndarray]
+#: Parts of the problems of the publication; others join any of the same parts.
+_PARTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {"ring": _ring, "xor": _xor, "sum": _sum}
+PROBLEMS = ("ring", "xor", "ring+xor", "ring+xor+sum")
 
 
-def _make(
-    parts: tuple[_Part, ...], n_samples: int, n_features: int, scale: bool, random_state: Any
+def make_ground_truth(
+    problem: str, n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray, Truth]:
-    from sklearn.utils import check_random_state  # here, so that listing the datasets need not load scikit-learn
-
-    for name, value, least in (("n_samples", n_samples, 1), ("n_features", n_features, 2 * len(parts))):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
-    random = check_random_state(random_state)
-    X = random.uniform(size=(n_samples, n_features))
-    share = 1 - 0.5 ** (1 / len(parts))
-    y = np.zeros(n_samples, dtype=bool)
-    for i, part in enumerate(parts):
-        y |= part(X[:, 2 * i : 2 * i + 2], share)
-    if scale:
-        X = 2 * X - 1
-    order = random.permutation(n_features)
-    return X[:, order], y.astype(np.int64), Truth(np.argsort(order)[: 2 * len(parts)])
-
-
-def make_ring(
-    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Generate two features whose point lies in a ring or not, among decoys.
+    """Generate two features for each part of a problem, which together decide the class, among decoys.
 
     Parameters
     ----------
+    problem : {"ring", "xor", "ring+xor", "ring+xor+sum"}
+        Parts: whether the point of two features lies in a ring; whether exactly one of two is above a cut; whether the sum of
+        two is large. A row is positive if it is so in one of them.
     n_samples : int, default=1000
         Number of rows.
     n_features : int, default=64
@@ -118,58 +105,28 @@ def make_ring(
 
     Examples
     --------
-    >>> X, y, truth = make_ring(n_features=8, random_state=0)
+    >>> X, y, truth = make_ground_truth("ring", n_features=8, random_state=0)
     >>> radius = np.hypot(*X[:, truth.informative].T)
     >>> bool((radius[y == 1] <= 1).all()), bool((y[radius < 0.6] == 0).all())
     (True, True)
-    """
-    return _make((_ring,), n_samples, n_features, scale, random_state)
-
-
-def make_xor(
-    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Generate two features of which exactly one is above its middle or not, among decoys.
-
-    Parameters and results are those of :func:`make_ring`.
-
-    Examples
-    --------
-    >>> X, y, truth = make_xor(n_features=8, random_state=0)
+    >>> X, y, truth = make_ground_truth("xor", n_features=8, random_state=0)
     >>> a, b = X[:, truth.informative].T
     >>> bool(np.array_equal(y == 1, a * b < 0))
     True
     """
-    return _make((_xor,), n_samples, n_features, scale, random_state)
+    from sklearn.utils import check_random_state  # here, so that listing the datasets need not load scikit-learn
 
-
-def make_ring_xor(
-    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Generate four features, in a ring (the first two) or in a xor (the other two), among decoys.
-
-    Parameters and results are those of :func:`make_ring`.
-
-    Examples
-    --------
-    >>> X, y, truth = make_ring_xor(n_features=8, random_state=0)
-    >>> X.shape, truth.informative.size
-    ((1000, 8), 4)
-    """
-    return _make((_ring, _xor), n_samples, n_features, scale, random_state)
-
-
-def make_ring_xor_sum(
-    n_samples: int = 1000, n_features: int = 64, *, scale: bool = True, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray, Truth]:
-    """Generate six features, in a ring, in a xor or with a large sum (two each, in this order), among decoys.
-
-    Parameters and results are those of :func:`make_ring`.
-
-    Examples
-    --------
-    >>> X, y, truth = make_ring_xor_sum(n_features=8, random_state=0)
-    >>> X.shape, truth.informative.size
-    ((1000, 8), 6)
-    """
-    return _make((_ring, _xor, _sum), n_samples, n_features, scale, random_state)
+    parts = [pick(name, _PARTS, "part of a problem") for name in problem.split("+")]
+    for name, value, least in (("n_samples", n_samples, 1), ("n_features", n_features, 2 * len(parts))):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    random = check_random_state(random_state)
+    X = random.uniform(size=(n_samples, n_features))
+    share = 1 - 0.5 ** (1 / len(parts))
+    y = np.zeros(n_samples, dtype=bool)
+    for i, part in enumerate(parts):
+        y |= part(X[:, 2 * i : 2 * i + 2], share)
+    if scale:
+        X = 2 * X - 1
+    order = random.permutation(n_features)
+    return X[:, order], y.astype(np.int64), Truth(np.argsort(order)[: 2 * len(parts)])

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tamiz.baselines.registry import get_method, make_selector
-from tamiz.paper.generators import make_ring, make_ring_xor, make_ring_xor_sum, make_xor
+from tamiz.paper.generators import PROBLEMS, make_ground_truth
 from tamiz.paper.numbers import GROUND_TRUTH
 from tamiz.paper.protocol import Cell, Protocol, seed_from
 from tamiz.paper.recipes import checksum, parameters_of
 from tamiz.paper.tables import TableRow, format_cell, markdown_table
 
-#: Problems with the fewest columns that they can have.
-PROBLEMS: dict[str, tuple[Callable[..., Any], int]] = {
-    "ring": (make_ring, 4),
-    "xor": (make_xor, 4),
-    "ring+xor": (make_ring_xor, 4),
-    "ring+xor+sum": (make_ring_xor_sum, 8),
-}
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 N_ROWS = 1000
 #: Network of the variants of E2E-FS: no single column tells the classes apart.
@@ -36,7 +29,8 @@ PUBLISHED = {"relieff": "ReliefF", "random-forest": "random forest", "mrmr": "mR
 @lru_cache(maxsize=8)
 def make_truth_table(problem: str, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
     """Make the table of a problem and a number of columns: one per seed, shared by all methods and folds."""
-    return PROBLEMS[problem][0](N_ROWS, n_features, random_state=seed_from("ground-truth", problem, n_features, seed))
+    random_state = seed_from("ground-truth", problem, n_features, seed)
+    return make_ground_truth(problem, N_ROWS, n_features, random_state=random_state)
 
 
 def _selector(method: str, m: int, seed: int) -> Any:
@@ -57,10 +51,10 @@ class GroundTruth(Protocol):
     measure = "share of the true features found"
     unit, digits = "fold", 2
     references = ("random",)
-    choices: ClassVar = {"problems": tuple(PROBLEMS)}
+    choices: ClassVar = {"problems": PROBLEMS}
     least: ClassVar = {**Protocol.least, "folds": 2}
 
-    problems: Sequence[str] = tuple(PROBLEMS)
+    problems: Sequence[str] = PROBLEMS
     methods: Sequence[str] = ("pairs", "pair-search", "e2efs-soft", "e2efs", "random-forest", "mrmr", "relieff")
     sizes: Sequence[int] = SIZES
     folds: int = 6
@@ -69,7 +63,7 @@ class GroundTruth(Protocol):
         super().__post_init__()
         if any(get_method(method).keeps_all for method in self.methods):
             raise ValueError("Keeping all features finds every true one: leave 'all' out of this table.")
-        least = max(PROBLEMS[name][1] for name in self.problems)
+        least = 8 if "ring+xor+sum" in self.problems else 4
         if min(self.sizes) < least:
             raise ValueError(f"The numbers of columns p must be at least {least}, got {list(self.sizes)}.")
 

@@ -86,14 +86,14 @@ def render(
         name, view = "select.html.j2", select_view(shown, said)
     templates = resources.files("tamiz.report").joinpath("templates")
     style, script = (templates.joinpath(part).read_text(encoding="utf-8") for part in ("report.css", "report.js"))
-    payload = {**view.pop("payload"), "spreadsheetSafe": spreadsheet_safe}
+    payload = text.json_for_script(view.pop("payload"))
     hashes = (base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in (style, script))
     template = _environment().get_template(name)
     return template.render(
         **view,
         style=style,
         script=script,
-        payload=text.json_for_script(payload),
+        payload=payload,
         about=said,
         spreadsheet_safe=spreadsheet_safe,
         policy=_POLICY.format(*hashes),

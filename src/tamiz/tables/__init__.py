@@ -30,8 +30,4 @@ _HOMES = {
     "table": ("DataTable", "TextColumn", "as_table"),
     "encode": ("Feature", "TableEncoder", "list_features"),
 }
-__getattr__ = load_names(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = load_names(__name__, _HOMES)

@@ -24,7 +24,7 @@ from tamiz.tables.table import DataTable, TextColumn, as_table, column_names, co
 #: Copies of the rows that a fold holds while it runs: prepared, and twice in the engine.
 COPIES_PER_FOLD = 3
 #: Arguments of ``read_table`` that say how the cells of a file are spelt.
-SPELLING = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values", "keep_na")
+SPELLING = ("format", "delimiter", "header", "encoding", "skip_rows", "decimal", "na_values")
 
 
 def read_rows(

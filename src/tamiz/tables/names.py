@@ -151,9 +151,8 @@ class ReadOptions:
     decimal : {".", ","}, default="."
         Decimal mark of a text file; columns that only a decimal comma explains are found without it.
     na_values : sequence of str or None, default=None
-        Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...).
-    keep_na : bool, default=False
-        Take only empty cells as missing: "none" or "NA" is a value. The same as ``na_values=()``.
+        Cells of a text file that mean a missing value, besides empty ones; None takes the usual words (NA, null, ...),
+        and with an empty list "none" or "NA" is a value.
     copies : float, default=1.0
         How many copies of the table the work that follows will hold; a table that does not fit raises TableMemoryError.
     """
@@ -172,7 +171,6 @@ class ReadOptions:
     skip_rows: int = 0
     decimal: str = "."
     na_values: Sequence[str] | None = None
-    keep_na: bool = False
     copies: float = 1.0
 
     def __post_init__(self) -> None:
@@ -186,8 +184,6 @@ class ReadOptions:
     @property
     def missing_words(self) -> tuple[str, ...]:
         """Cells that mean a missing value."""
-        if self.keep_na:
-            return ("",)
         return MISSING if self.na_values is None else ("", *(value.strip() for value in self.na_values))
 
 

@@ -176,7 +176,7 @@ def resolve_target(
             counts = ", ".join(f"{quote(word)} in {counted(count, 'row')}" for word, count in sorted(words.items()))
             report(
                 f"{WARNING}the target {quote(name)} holds {counts}, taken as missing. "
-                "If that is the name of a class, say so with `keep_na`, or list what is missing with `na_values`."
+                "If that is the name of a class, list what is missing, or nothing, with `na_values`."
             )
     if isinstance(target, TextColumn) and numbers is None:
         merged = target.merge_spellings()

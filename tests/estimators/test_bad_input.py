@@ -57,7 +57,7 @@ REFUSED_NUMBERS = [
     (np.eye(3), [0.5, np.nan, 1.0], NAN_IN_Y),
     (np.eye(3), [0.5, 1.0, np.inf], r"y contains infinity \(first in row 2\)"),
     (np.eye(3), pd.Series([0.5, pd.NA, 1], dtype="Float64"), NAN_IN_Y),
-    (X, np.where(Y, "a", "b"), "could not convert string"),
+    (X, np.where(Y, "a", "b"), "y holds text, but regression needs numbers"),
 ]
 REFUSED_BY_BOTH = [
     (X, Y[:-1], "80 rows of X, 79 entries of y"),

@@ -131,7 +131,7 @@ def test_estimator_command_and_page_choose_the_same_columns(name, tmp_path):
     make = tamiz.E2EFSRegressor if name == "diabetes" else tamiz.E2EFSClassifier
     estimator = make("auto", random_state=0).fit(data.whole.X, data.whole.y)
     assert fitted.get_support().tolist() == estimator.get_support().tolist()
-    options = "--target y -k auto --folds 2 --permutations 0 --no-report --json --jobs 1"
+    options = "--target y -k auto --network linear --folds 2 --permutations 0 --no-report --json --jobs 1"
     result = CliRunner().invoke(app, f"select {tmp_path}/table.csv {options} --out {tmp_path}/out")
     assert result.exit_code == 0, result.output
     kept = {one["feature"] for one in json.loads(result.stdout)["selected"]}

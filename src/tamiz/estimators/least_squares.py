@@ -183,7 +183,8 @@ def calibrate(
     penalty, of_constant = max(len(values) * n_outputs * l2, 1e-6), 1e-6
     for margin in margins.T:
         active = margin < 1
-        root, constant = values[active] * np.sqrt(share[active])[:, None], np.sqrt(share[active] / of_constant)
+        part, constant = values[active], np.sqrt(share[active] / of_constant)
+        root = (part - part.mean(axis=0)) * np.sqrt(share[active])[:, None]  # centred, which the constant makes up for
         if root.shape[0] < root.shape[1]:  # the same from a matrix of rows by rows
             root = root.astype(np.float32, copy=False)
             gram = (root @ root.T).astype(np.float64) / penalty + np.outer(constant, constant)
@@ -220,9 +221,9 @@ def _believed(model: LinearModel, values: np.ndarray, signs: np.ndarray, share: 
     if n_features == values.shape[1]:
         return 1.0  # nothing was chosen
     share = (share / share.sum()).astype(values.dtype)
-    weighted, constant = values.T * share, share @ signs
-    spread = np.sqrt(np.maximum(np.einsum("ji,ij->j", weighted, values) - weighted.sum(axis=1) ** 2, 1e-18))
-    squares = (weighted @ (signs - constant) / spread[:, None]) ** 2 / np.maximum(1 - constant**2, 1e-18)
+    values, constant = values - share @ values, share @ signs
+    spread = np.sqrt(np.maximum(np.einsum("ij,ij,i->j", values, values, share), 1e-18))
+    squares = ((values.T * share) @ (signs - constant) / spread[:, None]) ** 2 / np.maximum(1 - constant**2, 1e-18)
     excess = 1 - np.log(n_features / len(spread)) / np.maximum(len(values) * squares.max(axis=1), 1e-9)
     return float(np.average(np.clip(excess, 0.02, 1.0), weights=np.abs(model.coef).sum(axis=0) * spread + 1e-18))
 

@@ -238,11 +238,14 @@ def permutation_null(
     for start in range(0, n_permutations, _BATCH):
         drawn = [_draw(task, number) for number in range(start, min(start + _BATCH, n_permutations))]
         pieces = [(task, selectors[fold], fold, *orders) for orders in drawn for fold in range(n_folds)]
-        results = run_parallel(_run_permuted_fold, pieces, n_jobs, in_threads=task.subject.in_threads)
+
+        def tell(n_fits: int, before: int = start) -> None:
+            progress("shuffled targets", before + n_fits // n_folds, n_permutations)
+
+        results = run_parallel(_run_permuted_fold, pieces, n_jobs, tell, in_threads=task.subject.in_threads)
         for first in range(0, len(results), n_folds):
             parts, supports = zip(*results[first : first + n_folds], strict=True)
             found.append((finite_mean(task.metric.combine(parts)), nogueira_stability(np.array(supports))))
-        progress("shuffled targets", len(found), n_permutations)
         p_value, needed = sequential_p_value(sign * np.array([score for score, _ in found]), sign * observed)
         if needed < len(found) or p_value * needed >= ENOUGH:
             break

@@ -29,8 +29,8 @@ PUBLISHED = {"relieff": "ReliefF", "random-forest": "random forest", "mrmr": "mR
 @lru_cache(maxsize=8)
 def make_truth_table(problem: str, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
     """Make the table of a problem and a number of columns: one per seed, shared by all methods and folds."""
-    random_state = seed_from("ground-truth", problem, n_features, seed)
-    return make_ground_truth(problem, N_ROWS, n_features, random_state=random_state)
+    seed = seed_from("ground-truth", problem, n_features, seed)
+    return make_ground_truth(problem, N_ROWS, n_features, random_state=seed)
 
 
 def _selector(method: str, m: int, seed: int) -> Any:

@@ -393,10 +393,8 @@ def build_table(
             elif plain[kind]:
                 table.target_column = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
             else:
-                raise TableError(
-                    f"The target {names[position]!r} holds values of type {kind.base_type()}, "
-                    "neither classes nor numbers. Convert it first."
-                )
+                of_type = f"of type {kind.base_type()}, neither classes nor numbers"
+                raise TableError(f"The target {names[position]!r} is {of_type}. Convert it first.")
         elif is_text or position in as_text:
             cells[position] = column if kind == pl.String else column.cast(pl.String)
         elif plain[kind]:

@@ -25,11 +25,11 @@ types: $(VENV)/.installed-test
 
 unit: $(VENV)/.installed-test
 	# One thread a worker: two workers fill two cores.
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -q
 
 # The same tests with the share of lines that they run; counting them takes longer than many tests do.
 coverage: $(VENV)/.installed-test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --cov --cov-report=term -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --cov --cov-report=term -q
 
 # 10,000 fits, 1,000 model files, 500 tables of each format, all bad arguments; SEED=1 tries other cases.
 fuzz: $(VENV)/.installed-test

@@ -1,4 +1,4 @@
-"""Skip what needs PyTorch, or a framework built on it, where that is not installed."""
+"""Skip what needs PyTorch, or a framework built on it, where that is not installed; distribute tests over workers."""
 
 import re
 from importlib.util import find_spec
@@ -10,6 +10,12 @@ _LACKING = re.compile(
     rf"No module named '(?:{'|'.join(OPTIONAL)})|needs (?:{'|'.join(OPTIONAL)})\. |from 'tamiz\.torch"
 )
 
+#: Modules whose tests run in one worker, by the name of their group.
+TOGETHER = {
+    "tests/report/test_report_browser.py": "browser",
+    "tests/serve/test_page.py": "browser",
+    "tests/torch/test_distributed.py": "distributed",
+}
 #: Its conftest imports torch.
 collect_ignore = ["tests/torch"] if "torch" in OPTIONAL else []
 
@@ -17,6 +23,22 @@ collect_ignore = ["tests/torch"] if "torch" in OPTIONAL else []
 def pytest_report_header():
     """Say at the top what is not tested."""
     return f"not installed, hence not tested: {', '.join(OPTIONAL)}" if OPTIONAL else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Run modules that start browsers or processes in one worker each, which does that once.
+
+    The groups of xdist 3.8 are without effect since pytest 9.2, where names of tests cannot be extended.
+    """
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByModule(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            module = nodeid.partition("::")[0]
+            return TOGETHER.get(module, nodeid)
+
+    return ByModule(config, log)
 
 
 def _lacks(text: object) -> str | None:

@@ -23,7 +23,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 FONTS = ("DejaVu Sans", "Liberation Sans", "DejaVu Sans Mono")  # the last is wider than any font for text
 WIDTHS = (320, 360, 768, 1280)
 HOSTILE = [

@@ -10,7 +10,7 @@ By = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 ROWS = "return [...document.querySelectorAll('#kept tbody tr')].map(e => e.dataset.name)"
 
 

@@ -105,8 +105,8 @@ def parse_k(text: str) -> int | float | str:
 
     Examples
     --------
-    >>> parse_k("20"), parse_k("0.1"), parse_k("auto")
-    (20, 0.1, 'auto')
+    >>> parse_k("20"), parse_k("1e3"), parse_k("0.1"), parse_k("auto")
+    (20, 1000, 0.1, 'auto')
     >>> parse_k("0")
     Traceback (most recent call last):
     tamiz.cli.errors.CommandError: -k must be at least 1, got 0.

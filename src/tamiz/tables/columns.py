@@ -109,8 +109,8 @@ def spelt_numbers(cells: Sequence[str], comma: bool = False) -> tuple[list[float
     --------
     >>> spelt_numbers(["12.34 EUR", "1,200.00 EUR"]), spelt_numbers(["12%", "0"])
     (([12.34, 1200.0], 'EUR'), ([12.0, 0.0], '%'))
-    >>> spelt_numbers(["-0,064", "1,234"]), spelt_numbers(["3 kg", "500 g"])
-    (([-0.064, 1.234], ''), None)
+    >>> spelt_numbers(["-0,064", "\\N{MINUS SIGN}1,234"]), spelt_numbers(["3 kg", "500 g"])
+    (([-0.064, -1.234], ''), None)
     """
     texts, units = [], []
     for cell in cells:

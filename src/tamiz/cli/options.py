@@ -114,8 +114,8 @@ def parse_k(text: str) -> int | float | str:
     if text == "auto":
         return text
     try:
-        number = float(text)
-        value: int | float = int(number) if number.is_integer() else number
+        is_whole = "." not in text and float(text).is_integer()
+        value = int(float(text)) if is_whole else float(text)
     except ValueError:
         wrong = f"-k must be a number such as 20, a fraction such as 0.1, or auto; got {text!r}."
         raise CommandError(wrong, EXIT_USAGE) from None

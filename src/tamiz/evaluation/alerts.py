@@ -127,10 +127,11 @@ def find_column_copies(X: Any) -> list[tuple[int, int, bool]]:
         pairs = np.sort(np.column_stack([order[near], order[near + 1]]), axis=1)
     found = []
     for i, j in pairs.tolist():
-        both = known[:, i] & known[:, j]
-        one, other = (column - column.mean() if column.size else column for column in (Z[both, i], Z[both, j]))
+        if (both := known[:, i] & known[:, j]).sum() < _LEAST_ROWS:
+            continue
+        one, other = (Z[both, column] - Z[both, column].mean() for column in (i, j))
         r = abs(float(one @ other)) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-300)
-        if both.sum() >= _LEAST_ROWS and r > (_NEAR_COPY if few else 1 - 1e-6):
+        if r > (_NEAR_COPY if few else 1 - 1e-6):
             found.append((i, j, r > 1 - 1e-6))
     return sorted(found)
 
@@ -226,11 +227,10 @@ def find_target_alerts(rows: Rows, task: str) -> list[Alert]:
     if y.ndim > 1:
         return []
     if task == "regression":
-        message = "The target changes by the same step from row to row, as a running number does: name another one."
         kinds = [alert.kind for alert in getattr(rows.source, "alerts", ())]
         if not is_running_number(y) or "running target" in kinds:  # the table itself may have said so
             return []
-        return [Alert("running target", (), message)]
+        return [Alert("running target", (), "The target is evenly spaced, as running numbers are: choose another one.")]
     rare = [(label, count) for label, count in zip(*np.unique(y, return_counts=True), strict=True) if count < _FEW_ROWS]
     if not rare:
         return []
@@ -426,7 +426,7 @@ def find_alerts(
     support, again : ndarray of bool
         Columns that were kept, and those that a fit with another seed keeps.
     """
-    rows, left = subject.rows, {subject.unit_names[unit] for unit in subject.allowed}
+    rows = subject.rows
     found = [
         *find_leaks(evaluation, rows, X),
         *find_row_alerts(rows),
@@ -437,9 +437,9 @@ def find_alerts(
     ]
     about = {(alert.kind, alert.columns): alert for alert in reversed(found)}
     # Of columns that are dropped there is nothing to tell, nor of what was a copy of one of them.
-    dropped = {*subject.unit_names} - left
+    dropped = {*subject.unit_names} - {subject.unit_names[unit] for unit in subject.allowed}
     return tuple(
         alert
         for (kind, columns), alert in reversed(about.items())
-        if not dropped.intersection(columns) or len(left.intersection(columns)) > kind.endswith("copy")
+        if not dropped.intersection(columns) or len({*columns} - dropped) > kind.endswith("copy")
     )

@@ -70,7 +70,7 @@ def _sum(pair: np.ndarray, share: float) -> np.ndarray:
     return pair.sum(axis=1) > 2 - math.sqrt(2 * share)  # a triangle in the corner (1, 1), for shares up to 1/2
 
 
-#: Parts of the problems of the publication; others join any of the same parts.
+#: What a problem may be made of.
 _PARTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {"ring": _ring, "xor": _xor, "sum": _sum}
 PROBLEMS = ("ring", "xor", "ring+xor", "ring+xor+sum")
 

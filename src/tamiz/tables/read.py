@@ -119,8 +119,8 @@ def read_table(
         table.alerts.append(Alert("codes", tuple(codes), message))
     if table.task == "regression" and is_running_number(table.y):
         name = str(table.target_name)
-        message = f"The target {quote(name)} is a running number: it counts rows and measures nothing."
-        table.alerts.append(Alert("running target", (name,), f"{message} Choose another target."))
+        message = f"The target {quote(name)} is evenly spaced, as running numbers are: choose another one."
+        table.alerts.append(Alert("running target", (name,), message))
     for alert in table.alerts:
         important = alert.kind in ("codes", "running target") or ("`" in alert.message and alert.kind == "categories")
         report((WARNING if important else "") + alert.message)
